@@ -1,0 +1,18 @@
+# Compile options of every target.
+
+add_library(tagalong_options INTERFACE)
+target_compile_options(tagalong_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  -Werror
+  # A product and a sum are fused only where the code says fma: the scalar reference, AVX2 and AVX-512
+  # must round alike (law 1).
+  -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Register-passing notes of the ABI, and gcc 12's false alarms inside its own headers.
+  target_compile_options(tagalong_options INTERFACE -Wno-psabi -Wno-maybe-uninitialized)
+endif()
+if(TAGALONG_SANITIZE)
+  target_compile_options(tagalong_options INTERFACE
+    -fsanitize=${TAGALONG_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(tagalong_options INTERFACE -fsanitize=${TAGALONG_SANITIZE})
+endif()

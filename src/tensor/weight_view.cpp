@@ -1,0 +1,73 @@
+#include "tensor/weight_view.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "tensor/formats/bf16.h"
+#include "tensor/formats/f16.h"
+#include "tensor/formats/nvfp4.h"
+
+namespace tagalong::tensor {
+
+namespace {
+
+// One row a format: numbers per block and bytes per block, scales included.
+struct FormatRow {
+  Format format;
+  std::string_view name;
+  std::int64_t block_elements;
+  std::size_t block_bytes;
+};
+
+constexpr std::array<FormatRow, 4> kFormats{{
+    {Format::kF32, "F32", 1, 4},
+    {Format::kF16, "F16", 1, 2},
+    {Format::kBF16, "BF16", 1, 2},
+    {Format::kNVFP4, "NVFP4", kNvfp4Group, kNvfp4Group / 2 + 1},
+}};
+
+const FormatRow& row_of(Format format) {
+  const FormatRow& row = kFormats[static_cast<std::size_t>(format)];
+  CHECK(row.format == format, "{}", static_cast<int>(format));
+  return row;
+}
+
+template <typename T>
+T load(const std::byte* data, std::int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+std::string_view format_name(Format format) { return row_of(format).name; }
+
+std::size_t format_bytes(Format format, std::int64_t elements) {
+  const FormatRow& row = row_of(format);
+  CHECK(elements % row.block_elements == 0, "{} elements of {}", elements, row.name);
+  return static_cast<std::size_t>(elements / row.block_elements) * row.block_bytes;
+}
+
+float weight_at(const WeightView& weight, std::int64_t row, std::int64_t column) {
+  const std::int64_t columns = weight.shape.rank() == 0 ? 1 : weight.shape[weight.shape.rank() - 1];
+  const std::int64_t index = row * columns + column;
+  switch (weight.format) {
+    case Format::kF32:
+      return load<float>(weight.data, index);
+    case Format::kF16:
+      return f16_to_float(load<std::uint16_t>(weight.data, index));
+    case Format::kBF16:
+      return bf16_to_float(load<std::uint16_t>(weight.data, index));
+    case Format::kNVFP4: {
+      const auto pair = std::to_integer<unsigned>(weight.data[index / 2]);
+      const float value = e2m1_to_float(index % 2 == 0 ? pair & 0xFU : pair >> 4);
+      const auto scale = std::to_integer<std::uint8_t>(weight.scales.block[index / kNvfp4Group]);
+      return value * e4m3_to_float(scale) * weight.scales.tensor;
+    }
+  }
+  CHECK(false, "format {}", static_cast<int>(weight.format));
+}
+
+}  // namespace tagalong::tensor

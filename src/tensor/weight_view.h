@@ -1,0 +1,44 @@
+// A weight: format, shape, data and scales in one object (law 3). A view: the checkpoint that made it must
+// outlive it. Everything about it was validated when it was made; users trust it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tensor/shape.h"
+
+namespace tagalong::tensor {
+
+// How the numbers of a weight are stored. One header each in tensor/formats/.
+enum class Format : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kNVFP4,  // e2m1 nibbles, an e4m3 scale per 16 of the input dimension, one fp32 factor per tensor
+};
+
+std::string_view format_name(Format format);
+
+// Bytes that `elements` numbers take, block scales included. `elements` is a multiple of the block.
+std::size_t format_bytes(Format format, std::int64_t elements);
+
+struct ScaleView {
+  const std::byte* block = nullptr;  // NVFP4: e4m3 [out, in / 16], row-major; otherwise null
+  float tensor = 1.0F;               // factor of every element
+};
+
+struct WeightView {
+  std::string name;  // module name in the checkpoint, for messages
+  Format format = Format::kF32;
+  Shape shape;                      // logical: [out, in] for a linear layer, whatever the packing
+  const std::byte* data = nullptr;  // row-major; NVFP4: [out, in / 2], even element in the low nibble
+  ScaleView scales;
+};
+
+// Element (row, column) of a matrix, or element `column` of a vector (row 0), dequantised. Slow: for loading
+// small tensors, packing and tests.
+float weight_at(const WeightView& weight, std::int64_t row, std::int64_t column);
+
+}  // namespace tagalong::tensor
