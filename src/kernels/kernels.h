@@ -1,0 +1,3 @@
+// placeholder
+#pragma once
+namespace tagalong::kernels { struct Kernels; }

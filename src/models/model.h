@@ -1,0 +1,81 @@
+// What the engine knows of a model: its sizes, its workspace and one call, forward().
+//
+// A Model is immutable after load; several threads may run forward() on one model at a time, each with its own
+// workspace, pool and cache. forward() allocates nothing, throws nothing and locks nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "cache/kv_store.h"
+#include "kernels/kernels.h"
+#include "models/batch.h"
+#include "routing/route_plan.h"
+#include "routing/routing_policy.h"
+
+namespace tagalong::checkpoint {
+class Checkpoint;
+}
+
+namespace tagalong::models {
+
+struct ModelInfo {
+  std::string architecture;  // config.json's model_type
+  int vocab = 0;
+  int max_context = 0;  // positions a sequence may have
+  int layers = 0;
+  int moe_layers = 0;
+  int experts = 0;  // routed experts of a MoE layer
+  int top_k = 0;
+  std::size_t expert_bytes = 0;  // weights of one routed expert, as they are streamed
+  std::size_t dense_bytes = 0;   // weights that every step streams, whatever the routing
+  std::vector<int> kv_planes;    // widths for the KvStore
+};
+
+// Scratch memory of one step, made once for the largest batch. Opaque to the engine.
+class Workspace {
+ public:
+  virtual ~Workspace() = default;
+};
+
+// Called with named intermediate values ("embedding", "layer.0", ...): [rows, width], valid during the call.
+using Observer = std::function<void(std::string_view point, std::span<const float> values)>;
+
+struct StepContext {
+  base::ThreadPool& pool;
+  cache::KvStore& kv;
+  const routing::RoutingPolicy& policy;
+  std::span<routing::RouteStats> stats;   // [moe_layers], written by forward(); or empty
+  const Observer* observer = nullptr;     // for tests and tools
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelInfo& info() const = 0;
+  virtual std::unique_ptr<Workspace> make_workspace(int max_rows, int max_logit_rows) const = 0;
+
+  // One step: writes the rows' cache entries and logits [batch.logit_rows.size(), vocab].
+  // batch.rows() and batch.logit_rows.size() are at most what the workspace was made for.
+  virtual void forward(const Batch& batch, const StepContext& context, Workspace& workspace,
+                       std::span<float> logits) const = 0;
+};
+
+struct LoadOptions {
+  const kernels::Kernels& kernels;  // must outlive the model
+  base::ThreadPool& pool;           // packs weights during the call
+};
+
+// Reads config.json's model_type and loads the model of that name. What is kept is packed; the checkpoint may
+// go afterwards. Throws InputError for an unknown model_type or anything wrong with config or tensors.
+std::unique_ptr<Model> load_model(const checkpoint::Checkpoint& checkpoint, const LoadOptions& options);
+
+}  // namespace tagalong::models
