@@ -9,7 +9,7 @@ target_compile_options(tagalong_options INTERFACE
   -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Register-passing notes of the ABI, and gcc 12's false alarms inside its own headers.
-  target_compile_options(tagalong_options INTERFACE -Wno-psabi -Wno-maybe-uninitialized)
+  target_compile_options(tagalong_options INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
 endif()
 if(TAGALONG_SANITIZE)
   target_compile_options(tagalong_options INTERFACE

@@ -28,7 +28,8 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size)
-      : data_(size == 0 ? nullptr : static_cast<T*>(detail::allocate_aligned(size * sizeof(T)))), size_(size) {}
+      : data_(size == 0 ? nullptr : static_cast<T*>(detail::allocate_aligned(size * sizeof(T)))),
+        size_(size) {}
 
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }

@@ -14,7 +14,7 @@ namespace tagalong::base {
 }  // namespace tagalong::base
 
 // CHECK(condition) or CHECK(condition, "format", values...).
-#define CHECK(condition, ...)                                                                 \
-  (static_cast<bool>(condition) ? static_cast<void>(0)                                        \
-                                : ::tagalong::base::check_failed(#condition, __FILE__, __LINE__, \
-                                                                 fmt::format("" __VA_ARGS__)))
+#define CHECK(condition, ...)   \
+  (static_cast<bool>(condition) \
+       ? static_cast<void>(0)   \
+       : ::tagalong::base::check_failed(#condition, __FILE__, __LINE__, fmt::format("" __VA_ARGS__)))

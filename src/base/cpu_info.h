@@ -6,7 +6,7 @@
 namespace tagalong::base {
 
 struct CpuInfo {
-  std::string name;  // as the vendor prints it
+  std::string name;       // as the vendor prints it
   bool avx2_fma = false;  // AVX2, FMA and F16C
   bool avx512 = false;    // F, BW, VL, DQ
   bool avx512_vnni = false;

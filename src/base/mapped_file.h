@@ -1,7 +1,7 @@
 // A whole file mapped read-only. Immutable after construction: any thread may read.
 //
-// The mapping keeps the size that the file had when it was opened; a file that is truncated afterwards faults,
-// as with every mapping. Never writes.
+// The mapping keeps the size that the file had when it was opened; a file that is truncated afterwards
+// faults, as with every mapping. Never writes.
 #pragma once
 
 #include <cstddef>

@@ -38,8 +38,8 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(task, worker) once for each task in [0, tasks); returns when all are done. What the tasks wrote
-  // is visible to the caller and to later loops.
+  // Calls body(task, worker) once for each task in [0, tasks); returns when all are done. What the tasks
+  // wrote is visible to the caller and to later loops.
   template <typename F>
   void run(int tasks, F&& body) {
     run_tasks(tasks, TaskRef(body));

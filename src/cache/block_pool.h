@@ -1,5 +1,5 @@
-// Which KV blocks are free. A block holds kBlockTokens consecutive positions of one sequence, in every plane of
-// the KvStore alike. Used by the engine's thread only; never touches the stored values.
+// Which KV blocks are free. A block holds kBlockTokens consecutive positions of one sequence, in every plane
+// of the KvStore alike. Used by the engine's thread only; never touches the stored values.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,8 @@ KvStore::KvStore(std::span<const int> widths, int blocks, KvType type)
   for (const int width : widths) {
     CHECK(width > 0, "plane of width {}", width);
     planes_.push_back({width, offset});
-    const std::size_t bytes = static_cast<std::size_t>(slots_) * static_cast<std::size_t>(width) * kv_bytes(type);
+    const std::size_t bytes =
+        static_cast<std::size_t>(slots_) * static_cast<std::size_t>(width) * kv_bytes(type);
     offset += (bytes + base::kCacheLine - 1) / base::kCacheLine * base::kCacheLine;
   }
   data_ = base::AlignedBuffer<std::byte>(offset);
@@ -28,8 +29,8 @@ KvStore::KvStore(std::span<const int> widths, int blocks, KvType type)
 
 void KvStore::write(int plane, std::int32_t slot, std::span<const float> values) {
   const Plane& p = planes_[static_cast<std::size_t>(plane)];
-  CHECK(slot >= 0 && slot < slots_ && static_cast<int>(values.size()) == p.width, "slot {} of {}, {} values of {}",
-        slot, slots_, values.size(), p.width);
+  CHECK(slot >= 0 && slot < slots_ && static_cast<int>(values.size()) == p.width,
+        "slot {} of {}, {} values of {}", slot, slots_, values.size(), p.width);
   std::byte* row = data_.data() + p.offset + static_cast<std::size_t>(slot) * values.size() * kv_bytes(type_);
   if (type_ == KvType::kF32) {
     std::memcpy(row, values.data(), values.size_bytes());

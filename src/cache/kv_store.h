@@ -2,8 +2,8 @@
 // matrix [slots, width]. The model decides what the planes are; the store only keeps them.
 //
 // Different slots may be written from different threads; a slot is written before it is read (the model's
-// step does so between two parallel loops). Values are kept as fp32 or bf16; rounding to bf16 happens once, on
-// write, so that prefill and decode read the same bits.
+// step does so between two parallel loops). Values are kept as fp32 or bf16; rounding to bf16 happens once,
+// on write, so that prefill and decode read the same bits.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,9 @@ class KvStore {
   std::size_t bytes() const { return data_.size(); }
 
   // First byte of [slots, width] of the plane.
-  const std::byte* plane(int plane) const { return data_.data() + planes_[static_cast<std::size_t>(plane)].offset; }
+  const std::byte* plane(int plane) const {
+    return data_.data() + planes_[static_cast<std::size_t>(plane)].offset;
+  }
 
   // Stores width(plane) values at `slot`.
   void write(int plane, std::int32_t slot, std::span<const float> values);

@@ -1,3 +1,112 @@
-// placeholder
+// The table of compute kernels: one table per instruction set, chosen once (select.h) and passed around.
+//
+// Every kernel computes a small piece on the calling thread: it starts no threads, allocates nothing, keeps
+// no state and validates nothing. Drivers in nn/ cut the work into pieces and deal them to the pool.
+//
+// Law 1 holds here by construction. Each output element is one fixed sequence of operations over the input
+// dimension, and the other rows of the call only repeat that sequence. Vectors are always 16 lanes wide, in
+// two halves where the machine has only eight, and lanes are summed by one fixed tree; so scalar, AVX2 and
+// AVX-512 agree to the last bit in every kernel, float and integer alike.
 #pragma once
-namespace tagalong::kernels { struct Kernels; }
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tagalong::kernels {
+
+inline constexpr int kLanes = 16;             // width of the virtual vector
+inline constexpr int kRowTile = 16;           // weight rows (output features) of one packed tile
+inline constexpr int kMaxRows = 8;            // activation rows of one tile call; more would spill registers
+inline constexpr int kGroup = 16;             // activations (and NVFP4 weights) that share one scale
+inline constexpr int kSuperblock = 64;        // input features of one packed NVFP4 block
+inline constexpr int kSuperblockBytes = 576;  // a line of 64 scales, then eight lines of nibbles
+
+// An activation row quantised to int8 in groups of 16: x ~ values * scales[group].
+struct QuantizedRow {
+  const std::int8_t* values;        // [K], K padded to 64 with zeros
+  const float* scales;              // [K / 16]
+  const std::int32_t* corrections;  // [K / 16] -12 * sum of the group's values
+};
+
+// y[m][0..16) = sum over k of w[0..16)[k] * x[m][k], fp32 throughout, even and odd k summed apart.
+struct FloatTile {
+  const std::byte* weights;  // one packed tile (packed_matrix.h) of the kernel's format
+  int inputs;                // K, even
+  const float* const* x;     // [rows] of [K]
+  float* const* y;           // [rows] of [16]
+  int rows;                  // 1..kMaxRows
+};
+
+// NVFP4 weights times int8 activations. `streams` = 2 means superblocks of two matrices alternate (gate, up):
+// both are computed in one pass over the weights.
+struct Nvfp4Tile {
+  const std::byte* weights;  // packed superblocks
+  int superblocks;           // of one matrix
+  int streams;               // 1 or 2
+  float scales[2];           // per stream: factor of the result
+  const QuantizedRow* x;     // [rows]
+  float* const* y[2];        // per stream: [rows] of [16]
+  int rows;                  // 1..kMaxRows
+};
+
+// How cached values are stored.
+enum class CacheFormat : std::uint8_t { kF32, kBF16 };
+
+// Attention of some heads of one row in the absorbed form of multi-head latent attention:
+//   s_t = (q_latent . c_t + q_rope . k_t) * scale;  out = softmax(s) c.
+struct LatentAttention {
+  const float* q_latent;     // [heads, latent]
+  const float* q_rope;       // [heads, rope]
+  const std::byte* latents;  // [slots, latent] cached c
+  const std::byte* ropes;    // [slots, rope] cached rotated key
+  CacheFormat format;
+  const std::int32_t* slots;  // [count] cache rows to attend to, in order of position
+  int count;                  // >= 1
+  int heads;
+  int latent;  // multiple of 16
+  int rope;    // multiple of 16
+  float scale;
+  float* scores;  // [count] scratch
+  float* out;     // [heads, latent]
+};
+
+// Scores of the DSA lightning indexer for one row: out_s = sum over h of w_h * relu(q_h . k_s * scale).
+struct IndexScores {
+  const float* queries;   // [heads, dim]
+  const float* weights;   // [heads]
+  const std::byte* keys;  // [slots, dim] cached
+  CacheFormat format;
+  const std::int32_t* slots;  // [count]
+  int count;
+  int heads;
+  int dim;  // multiple of 16
+  float scale;
+  float* out;  // [count]
+};
+
+struct Kernels {
+  std::string_view name;  // "scalar", "avx2", "avx512"
+
+  void (*f32_tile)(const FloatTile&);
+  void (*bf16_tile)(const FloatTile&);
+  void (*nvfp4_tile)(const Nvfp4Tile&);
+
+  // Quantises x[0..n), n a multiple of 16. A group whose largest magnitude is below 2^-120 becomes zero; a
+  // group with a NaN or an infinity gets the scale NaN, so that the result shows it.
+  void (*quantize)(const float* x, int n, std::int8_t* values, float* scales, std::int32_t* corrections);
+
+  // out = x * (1 / sqrt(mean(x^2) + eps)) * weight. out may be x. n is a multiple of 16 in all row kernels.
+  void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out);
+  // out = (x - mean) / sqrt(variance + eps) * weight + bias.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n, float* out);
+  // out = silu(gate) * up, silu(g) = g / (1 + exp(-g)).
+  void (*silu_mul)(const float* gate, const float* up, int n, float* out);
+  // y += a * x, fused.
+  void (*axpy)(float a, const float* x, int n, float* y);
+
+  void (*latent_attention)(const LatentAttention&);
+  void (*index_scores)(const IndexScores&);
+};
+
+}  // namespace tagalong::kernels

@@ -1,5 +1,5 @@
-// The rows of one step: which token stands where in which sequence. Plain data, filled by the scheduler, reused
-// from step to step; the model only reads it.
+// The rows of one step: which token stands where in which sequence. Plain data, filled by the scheduler,
+// reused from step to step; the model only reads it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace tagalong::models {
 
 struct Batch {
-  std::vector<std::int32_t> ids;                  // [rows] token ids, each in [0, vocab)
-  std::vector<std::int32_t> positions;            // [rows] in [0, max_context)
-  std::vector<std::int32_t> sequences;            // [rows] index into `tables`
-  std::vector<routing::RowRole> roles;            // [rows]
-  std::vector<const cache::BlockTable*> tables;   // [sequences] blocks present for every position below
-  std::vector<std::int32_t> logit_rows;           // rows whose logits are wanted, ascending
+  std::vector<std::int32_t> ids;                 // [rows] token ids, each in [0, vocab)
+  std::vector<std::int32_t> positions;           // [rows] in [0, max_context)
+  std::vector<std::int32_t> sequences;           // [rows] index into `tables`
+  std::vector<routing::RowRole> roles;           // [rows]
+  std::vector<const cache::BlockTable*> tables;  // [sequences] blocks present for every position below
+  std::vector<std::int32_t> logit_rows;          // rows whose logits are wanted, ascending
 
   // A row attends to the positions of its sequence up to its own. Those before the row's own must either be
   // cached by an earlier step or be rows of this batch.

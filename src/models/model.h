@@ -1,7 +1,7 @@
 // What the engine knows of a model: its sizes, its workspace and one call, forward().
 //
-// A Model is immutable after load; several threads may run forward() on one model at a time, each with its own
-// workspace, pool and cache. forward() allocates nothing, throws nothing and locks nothing.
+// A Model is immutable after load; several threads may run forward() on one model at a time, each with its
+// own workspace, pool and cache. forward() allocates nothing, throws nothing and locks nothing.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,8 @@ struct StepContext {
   base::ThreadPool& pool;
   cache::KvStore& kv;
   const routing::RoutingPolicy& policy;
-  std::span<routing::RouteStats> stats;   // [moe_layers], written by forward(); or empty
-  const Observer* observer = nullptr;     // for tests and tools
+  std::span<routing::RouteStats> stats;  // [moe_layers], written by forward(); or empty
+  const Observer* observer = nullptr;    // for tests and tools
 };
 
 class Model {

@@ -1,5 +1,5 @@
-// A tensor as it lies in a file: a view that owns nothing. The mapped file or buffer behind it must outlive it.
-// The data need not be aligned.
+// A tensor as it lies in a file: a view that owns nothing. The mapped file or buffer behind it must outlive
+// it. The data need not be aligned.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,80 @@
+// The 16-lane vector of generic/kernels.inl as two ymm registers. Included inside a begin.h region.
+
+struct Vec {
+  __m256 lo;  // lanes 0..7
+  __m256 hi;  // lanes 8..15
+};
+
+inline Vec load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+inline void store(float* p, Vec a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+inline Vec broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+inline Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+inline Vec operator-(Vec a, Vec b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+inline Vec operator*(Vec a, Vec b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+inline Vec operator/(Vec a, Vec b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+inline Vec round_even(Vec a) {
+  constexpr int kMode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return {_mm256_round_ps(a.lo, kMode), _mm256_round_ps(a.hi, kMode)};
+}
+inline __m256 half_power_of_two(__m256 n) {
+  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+}
+// 2^n for whole n in [-126, 127].
+inline Vec power_of_two(Vec n) { return {half_power_of_two(n.lo), half_power_of_two(n.hi)}; }
+
+inline __m256 half_load_bf16(const std::byte* p) {
+  const __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+}
+inline Vec load_bf16(const std::byte* p) { return {half_load_bf16(p), half_load_bf16(p + 16)}; }
+inline void half_load_bf16_pairs(const std::byte* p, __m256& low, __m256& high) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  low = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+  high = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(static_cast<int>(0xFFFF0000U))));
+}
+// Sixteen pairs of bf16: the low halves of the lanes, and the high ones.
+inline void load_bf16_pairs(const std::byte* p, Vec& low, Vec& high) {
+  half_load_bf16_pairs(p, low.lo, high.lo);
+  half_load_bf16_pairs(p + 32, low.hi, high.hi);
+}
+
+// The tree of scalar::Lanes::sum.
+inline float sum(Vec a) {
+  const __m256 eight = _mm256_add_ps(a.lo, a.hi);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Largest |lane| as its bits, so that NaN and infinity rank above all numbers.
+inline std::uint32_t largest_magnitude_bits(Vec a) {
+  const __m256i mask = _mm256_set1_epi32(0x7FFFFFFF);
+  const __m256i eight = _mm256_max_epu32(_mm256_and_si256(_mm256_castps_si256(a.lo), mask),
+                                         _mm256_and_si256(_mm256_castps_si256(a.hi), mask));
+  const __m128i four = _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0x4E));
+  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_max_epu32(two, _mm_shuffle_epi32(two, 0xB1))));
+}
+
+// Rounds to int8, stores 16 values, returns their sum. Lanes lie in [-127, 127].
+inline std::int32_t store_int8(std::int8_t* p, Vec a) {
+  const __m256i lo = _mm256_cvtps_epi32(a.lo);
+  const __m256i hi = _mm256_cvtps_epi32(a.hi);
+  // packs works within 128-bit halves; the permutation restores the order.
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xD8);
+  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  const __m256i eight = _mm256_add_epi32(lo, hi);
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
+}

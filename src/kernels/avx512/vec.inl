@@ -1,0 +1,56 @@
+// The 16-lane vector of generic/kernels.inl as one zmm register. Included inside a begin.h region.
+
+struct Vec {
+  __m512 v;
+};
+
+inline Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
+inline void store(float* p, Vec a) { _mm512_storeu_ps(p, a.v); }
+inline Vec broadcast(float x) { return {_mm512_set1_ps(x)}; }
+inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }
+inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
+inline Vec round_even(Vec a) {
+  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+// 2^n for whole n in [-126, 127].
+inline Vec power_of_two(Vec n) {
+  const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23))};
+}
+
+inline Vec load_bf16(const std::byte* p) {
+  const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
+}
+// Sixteen pairs of bf16: the low halves of the lanes, and the high ones.
+inline void load_bf16_pairs(const std::byte* p, Vec& low, Vec& high) {
+  const __m512i bits = _mm512_loadu_si512(p);
+  low.v = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+  high.v = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
+}
+
+// The tree of scalar::Lanes::sum.
+inline float sum(Vec a) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Largest |lane| as its bits, so that NaN and infinity rank above all numbers.
+inline std::uint32_t largest_magnitude_bits(Vec a) {
+  return _mm512_reduce_max_epu32(
+      _mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(0x7FFFFFFF)));
+}
+
+// Rounds to int8, stores 16 values, returns their sum. Lanes lie in [-127, 127].
+inline std::int32_t store_int8(std::int8_t* p, Vec a) {
+  const __m512i q = _mm512_cvtps_epi32(a.v);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(q));
+  return _mm512_reduce_add_epi32(q);
+}

@@ -1,0 +1,461 @@
+// Every table against scalar, bit for bit, on odd sizes first; scalar against plain double arithmetic within
+// bounds derived from the formats.
+#include "kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/packed_matrix.h"
+#include "kernels/select.h"
+#include "kernels/tables.h"
+#include "tensor/formats/bf16.h"
+#include "tensor/formats/nvfp4.h"
+
+namespace tagalong::kernels {
+namespace {
+
+using tensor::Format;
+using tensor::WeightView;
+
+constexpr float kEps = 0x1p-24F;  // half a unit in the last place of fp32, relative
+
+std::vector<float> normals(std::size_t n, std::uint32_t seed, float scale = 1.0F) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0.0F, scale);
+  std::vector<float> v(n);
+  for (float& x : v) x = normal(engine);
+  return v;
+}
+
+// A random weight of any format with the buffers that its view looks at.
+struct RandomWeight {
+  std::vector<std::byte> data;
+  std::vector<std::byte> scales;
+  WeightView view;
+
+  RandomWeight(Format format, int rows, int columns, std::uint32_t seed) {
+    std::mt19937 engine(seed);
+    const auto elements = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    if (format == Format::kNVFP4) {
+      data.resize(elements / 2);
+      scales.resize(elements / 16);
+      for (auto& b : data) b = static_cast<std::byte>(engine());
+      // Every code but NaN, negative scales and zero among them.
+      for (auto& b : scales) b = static_cast<std::byte>((engine() % 0x7F) | (engine() % 8 == 0 ? 0x80U : 0U));
+    } else {
+      const auto values = normals(elements, seed);
+      data.resize(elements * (format == Format::kF32 ? 4 : 2));
+      for (std::size_t i = 0; i < elements; ++i) {
+        const std::uint16_t bits = tensor::float_to_bf16(values[i]);
+        if (format == Format::kF32) {
+          std::memcpy(&data[4 * i], &values[i], 4);
+        } else {
+          std::memcpy(&data[2 * i], &bits, 2);
+        }
+      }
+    }
+    view = {.name = "random",
+            .format = format,
+            .shape = {rows, columns},
+            .data = data.data(),
+            .scales = {.block = scales.empty() ? nullptr : scales.data(), .tensor = 0.037F}};
+    if (format != Format::kNVFP4) view.scales.tensor = 1.0F;
+  }
+};
+
+struct Quantized {
+  std::vector<std::int8_t> values;
+  std::vector<float> scales;
+  std::vector<std::int32_t> corrections;
+  QuantizedRow row() const { return {values.data(), scales.data(), corrections.data()}; }
+};
+
+Quantized quantize(const Kernels& kernels, const std::vector<float>& x) {
+  const std::size_t padded = (x.size() + 63) / 64 * 64;
+  Quantized q{std::vector<std::int8_t>(padded), std::vector<float>(padded / 16),
+              std::vector<std::int32_t>(padded / 16)};
+  kernels.quantize(x.data(), static_cast<int>(x.size()), q.values.data(), q.scales.data(),
+                   q.corrections.data());
+  return q;
+}
+
+// All outputs of `weight` for some rows, by the kernel of its format: [rows][outputs padded to 16].
+std::vector<float> multiply(const Kernels& kernels, const PackedMatrix& weight,
+                            const std::vector<std::vector<float>>& rows) {
+  const int outputs = weight.tiles() * kRowTile;
+  std::vector<float> out(rows.size() * static_cast<std::size_t>(outputs), -7.0F);
+  std::vector<Quantized> quantized;
+  std::vector<std::vector<float>> padded;
+  for (const auto& row : rows) {
+    quantized.push_back(weight.format() == Format::kNVFP4 ? quantize(kernels, row) : Quantized{});
+    padded.push_back(row);
+    padded.back().resize((row.size() + 1) / 2 * 2);
+  }
+  for (int t = 0; t < weight.tiles(); ++t) {
+    for (std::size_t first = 0; first < rows.size(); first += kMaxRows) {
+      const int count = static_cast<int>(std::min<std::size_t>(kMaxRows, rows.size() - first));
+      std::array<const float*, kMaxRows> x{};
+      std::array<QuantizedRow, kMaxRows> q{};
+      std::array<float*, kMaxRows> y{};
+      for (int m = 0; m < count; ++m) {
+        x[m] = padded[first + m].data();
+        q[m] = quantized[first + m].row();
+        y[m] = out.data() + (first + m) * static_cast<std::size_t>(outputs) + t * kRowTile;
+      }
+      if (weight.format() == Format::kNVFP4) {
+        kernels.nvfp4_tile({.weights = weight.tile(t),
+                            .superblocks = weight.superblocks(),
+                            .streams = 1,
+                            .scales = {weight.scale(), 0},
+                            .x = q.data(),
+                            .y = {y.data(), nullptr},
+                            .rows = count});
+      } else {
+        const FloatTile tile{.weights = weight.tile(t),
+                             .inputs = (weight.inputs() + 1) / 2 * 2,
+                             .x = x.data(),
+                             .y = y.data(),
+                             .rows = count};
+        (weight.format() == Format::kF32 ? kernels.f32_tile : kernels.bf16_tile)(tile);
+      }
+    }
+  }
+  return out;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    // The payload of a NaN is nobody's promise.
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i])) return false;
+  }
+  return true;
+}
+
+constexpr std::array<Format, 3> kFormats{Format::kF32, Format::kBF16, Format::kNVFP4};
+
+std::vector<std::vector<float>> random_rows(int count, int width, std::uint32_t seed) {
+  std::vector<std::vector<float>> rows;
+  for (int m = 0; m < count; ++m) {
+    rows.push_back(normals(static_cast<std::size_t>(width), seed + static_cast<std::uint32_t>(m),
+                           m == 1 ? 30.0F : 1.0F));
+  }
+  return rows;
+}
+
+TEST(Invariance, EveryTableGivesTheBitsOfScalarInEveryProduct) {
+  for (const Format format : kFormats) {
+    for (const int outputs : {1, 15, 16, 17, 33, 96}) {
+      for (const int inputs : {16, 48, 64, 80, 192, 400}) {
+        const RandomWeight weight(format, outputs, inputs,
+                                  static_cast<std::uint32_t>(outputs * 1000 + inputs));
+        const PackedMatrix packed(weight.view);
+        const auto rows = random_rows(9, inputs, 5);
+        const auto expected = multiply(scalar_kernels(), packed, rows);
+        for (const Kernels* kernels : available_kernels()) {
+          EXPECT_TRUE(same_bits(multiply(*kernels, packed, rows), expected))
+              << kernels->name << " " << tensor::format_name(format) << " " << outputs << " x " << inputs;
+        }
+      }
+    }
+  }
+}
+
+TEST(Invariance, ARowHasTheSameBitsAloneAndInAnyBatch) {
+  for (const Format format : kFormats) {
+    const RandomWeight weight(format, 48, 128, 3);
+    const PackedMatrix packed(weight.view);
+    const auto rows = random_rows(17, 128, 11);
+    for (const Kernels* kernels : available_kernels()) {
+      const auto together = multiply(*kernels, packed, rows);
+      for (int count = 1; count <= 17; ++count) {
+        for (int first = 0; first + count <= 17; first += 3) {
+          const std::vector<std::vector<float>> some(rows.begin() + first, rows.begin() + first + count);
+          const std::vector<float> expected(together.begin() + first * 48,
+                                            together.begin() + (first + count) * 48);
+          ASSERT_TRUE(same_bits(multiply(*kernels, packed, some), expected))
+              << kernels->name << " " << tensor::format_name(format) << " rows " << first << " + " << count;
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, ScalarProductsAreWithinTheBoundOfTheirSums) {
+  for (const Format format : kFormats) {
+    const int inputs = 192;
+    const RandomWeight weight(format, 40, inputs, 8);
+    const PackedMatrix packed(weight.view);
+    const auto rows = random_rows(3, inputs, 21);
+    const auto out = multiply(scalar_kernels(), packed, rows);
+    for (int m = 0; m < 3; ++m) {
+      // NVFP4 multiplies the quantised activations, so the reference does too.
+      const Quantized q = quantize(scalar_kernels(), rows[m]);
+      for (int n = 0; n < 40; ++n) {
+        double exact = 0;
+        double magnitude = 0;
+        for (int k = 0; k < inputs; ++k) {
+          const double x = format == Format::kNVFP4
+                               ? static_cast<double>(q.values[k]) * static_cast<double>(q.scales[k / 16])
+                               : static_cast<double>(rows[m][k]);
+          const double product = static_cast<double>(tensor::weight_at(weight.view, n, k)) * x;
+          exact += product;
+          magnitude += std::fabs(product);
+        }
+        // Each fused addition rounds once, relative to a sum that |products| bound; the packed weight and the
+        // final factor round twice more.
+        const double bound = (inputs + 4) * static_cast<double>(kEps) * magnitude;
+        EXPECT_NEAR(out[static_cast<std::size_t>(m * 48 + n)], exact, bound) << tensor::format_name(format);
+      }
+    }
+  }
+}
+
+TEST(Kernels, PairsComputeGateAndUpAsTwoMatricesDo) {
+  for (const Format format : kFormats) {
+    const RandomWeight gate(format, 32, 192, 1);
+    RandomWeight up(format, 32, 192, 2);
+    up.view.scales.tensor *= 1.5F;
+    if (format != Format::kNVFP4) up.view.scales.tensor = 1.0F;
+    const PackedPair pair(gate.view, up.view);
+    const PackedMatrix first(gate.view);
+    const PackedMatrix second(up.view);
+    if (format != Format::kNVFP4) {
+      for (int t = 0; t < 2; ++t) {
+        EXPECT_EQ(std::memcmp(pair.tile(t), first.tile(t), pair.tile_bytes()), 0);
+        EXPECT_EQ(std::memcmp(pair.tile(t) + pair.tile_bytes(), second.tile(t), pair.tile_bytes()), 0);
+      }
+      continue;
+    }
+    const auto rows = random_rows(5, 192, 2);
+    const auto expected_gate = multiply(scalar_kernels(), first, rows);
+    const auto expected_up = multiply(scalar_kernels(), second, rows);
+    for (const Kernels* kernels : available_kernels()) {
+      std::vector<float> g(5 * 32);
+      std::vector<float> u(5 * 32);
+      std::vector<Quantized> q;
+      for (const auto& row : rows) q.push_back(quantize(*kernels, row));
+      for (int t = 0; t < 2; ++t) {
+        std::array<QuantizedRow, 5> x{};
+        std::array<float*, 5> yg{};
+        std::array<float*, 5> yu{};
+        for (std::size_t m = 0; m < 5; ++m) {
+          x[m] = q[m].row();
+          yg[m] = g.data() + m * 32 + t * 16;
+          yu[m] = u.data() + m * 32 + t * 16;
+        }
+        kernels->nvfp4_tile({.weights = pair.tile(t),
+                             .superblocks = pair.superblocks(),
+                             .streams = 2,
+                             .scales = {pair.gate_scale(), pair.up_scale()},
+                             .x = x.data(),
+                             .y = {yg.data(), yu.data()},
+                             .rows = 5});
+      }
+      EXPECT_TRUE(same_bits(g, expected_gate)) << kernels->name;
+      EXPECT_TRUE(same_bits(u, expected_up)) << kernels->name;
+    }
+  }
+}
+
+TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
+  std::vector<float> x = normals(96, 4);
+  for (int i = 16; i < 32; ++i) x[i] = 0;
+  for (int i = 32; i < 48; ++i) x[i] = 1e-38F;
+  x[50] = std::numeric_limits<float>::infinity();
+  x[70] = std::numeric_limits<float>::quiet_NaN();
+  x[80] = 3e38F;
+  for (const Kernels* kernels : available_kernels()) {
+    const Quantized q = quantize(*kernels, x);
+    for (int i = 0; i < 16; ++i) {
+      EXPECT_NEAR(static_cast<float>(q.values[i]) * q.scales[0], x[i], q.scales[0] * 0.5001F);
+    }
+    EXPECT_EQ(q.scales[1], 0.0F);
+    EXPECT_EQ(q.scales[2], 0.0F);
+    EXPECT_TRUE(std::isnan(q.scales[3]));
+    EXPECT_TRUE(std::isnan(q.scales[4]));
+    EXPECT_EQ(q.values[80], 127);
+    for (std::size_t g = 0; g < 6; ++g) {
+      int sum = 0;
+      for (std::size_t i = 0; i < 16; ++i) sum += q.values[g * 16 + i];
+      EXPECT_EQ(q.corrections[g], -12 * sum);
+    }
+    const Quantized reference = quantize(scalar_kernels(), x);
+    EXPECT_EQ(q.values, reference.values) << kernels->name;
+    EXPECT_TRUE(same_bits(q.scales, reference.scales)) << kernels->name;
+  }
+}
+
+TEST(Kernels, RowKernelsMatchScalarAndDoubleArithmetic) {
+  for (const int n : {16, 48, 192, 512}) {
+    const auto x = normals(static_cast<std::size_t>(n), 1, 3.0F);
+    const auto w = normals(static_cast<std::size_t>(n), 2);
+    const auto b = normals(static_cast<std::size_t>(n), 3);
+    double mean = 0;
+    double square = 0;
+    for (const float v : x) mean += v;
+    mean /= n;
+    for (const float v : x) square += static_cast<double>(v) * v;
+    double variance = 0;
+    for (const float v : x) variance += (v - mean) * (v - mean);
+    for (const Kernels* kernels : available_kernels()) {
+      std::vector<float> out(static_cast<std::size_t>(n));
+      std::vector<float> expected(static_cast<std::size_t>(n));
+
+      kernels->rms_norm(x.data(), w.data(), 1e-5F, n, out.data());
+      scalar_kernels().rms_norm(x.data(), w.data(), 1e-5F, n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " rms_norm " << n;
+      for (int i = 0; i < n; ++i) {
+        const double reference = x[i] / std::sqrt(square / n + 1e-5) * w[i];
+        // A positive sum of n terms, halved by the square root, then four roundings.
+        EXPECT_NEAR(out[i], reference, std::fabs(reference) * kEps * (n / 2.0 + 6));
+      }
+
+      kernels->layer_norm(x.data(), w.data(), b.data(), 1e-6F, n, out.data());
+      scalar_kernels().layer_norm(x.data(), w.data(), b.data(), 1e-6F, n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " layer_norm " << n;
+      for (int i = 0; i < n; ++i) {
+        const double reference = (x[i] - mean) / std::sqrt(variance / n + 1e-6) * w[i] + b[i];
+        const double scale = (std::fabs(x[i]) + 3) * std::fabs(w[i]) + std::fabs(b[i]);
+        EXPECT_NEAR(out[i], reference, scale * kEps * (n + 8));
+      }
+
+      kernels->silu_mul(x.data(), w.data(), n, out.data());
+      scalar_kernels().silu_mul(x.data(), w.data(), n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " silu_mul " << n;
+      for (int i = 0; i < n; ++i) {
+        const double reference = x[i] / (1 + std::exp(-static_cast<double>(x[i]))) * w[i];
+        EXPECT_NEAR(out[i], reference, std::fabs(reference) * kEps * 10);
+      }
+
+      out = b;
+      expected = b;
+      kernels->axpy(0.3F, x.data(), n, out.data());
+      scalar_kernels().axpy(0.3F, x.data(), n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " axpy " << n;
+    }
+  }
+}
+
+TEST(Kernels, SiluIsDefinedForEveryFloat) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> gate{0.0F,  -0.0F,  1e30F, -1e30F, 87.5F,         -87.5F, 88.7F,   -88.7F,
+                                100.F, -100.F, kInf,  -kInf,  std::nanf(""), 1e-40F, -1e-40F, 1.0F};
+  const std::vector<float> up(16, 1.0F);
+  for (const Kernels* kernels : available_kernels()) {
+    std::vector<float> out(16);
+    std::vector<float> expected(16);
+    kernels->silu_mul(gate.data(), up.data(), 16, out.data());
+    scalar_kernels().silu_mul(gate.data(), up.data(), 16, expected.data());
+    EXPECT_TRUE(same_bits(out, expected)) << kernels->name;
+    EXPECT_EQ(out[2], 1e30F);
+    EXPECT_EQ(out[8], 100.0F);
+    EXPECT_NEAR(out[9], 0.0F, 1e-35F);
+    EXPECT_TRUE(std::isnan(out[12]));
+  }
+}
+
+struct AttentionCase {
+  int latent, rope, heads, count;
+  CacheFormat format;
+};
+
+// Runs one table's attention over a cache with scattered slots.
+std::vector<float> attend(const Kernels& kernels, const AttentionCase& c) {
+  const int slots = c.count * 2 + 3;
+  const auto store = [&](int width, std::uint32_t seed) {
+    const auto values = normals(static_cast<std::size_t>(slots) * static_cast<std::size_t>(width), seed);
+    std::vector<std::byte> bytes(values.size() * 4);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint16_t bits = tensor::float_to_bf16(values[i]);
+      if (c.format == CacheFormat::kF32) {
+        std::memcpy(&bytes[4 * i], &values[i], 4);
+      } else {
+        std::memcpy(&bytes[2 * i], &bits, 2);
+      }
+    }
+    return bytes;
+  };
+  const auto latents = store(c.latent, 1);
+  const auto ropes = store(c.rope, 2);
+  const auto q_latent = normals(static_cast<std::size_t>(c.heads * c.latent), 3);
+  const auto q_rope = normals(static_cast<std::size_t>(c.heads * c.rope), 4);
+  std::vector<std::int32_t> order;
+  for (int t = 0; t < c.count; ++t) order.push_back((t * 7 + 3) % slots);
+  std::vector<float> scores(static_cast<std::size_t>(c.count));
+  std::vector<float> out(static_cast<std::size_t>(c.heads * c.latent));
+  kernels.latent_attention({.q_latent = q_latent.data(),
+                            .q_rope = q_rope.data(),
+                            .latents = latents.data(),
+                            .ropes = ropes.data(),
+                            .format = c.format,
+                            .slots = order.data(),
+                            .count = c.count,
+                            .heads = c.heads,
+                            .latent = c.latent,
+                            .rope = c.rope,
+                            .scale = 0.2F,
+                            .scores = scores.data(),
+                            .out = out.data()});
+  std::vector<float> index(static_cast<std::size_t>(c.count));
+  const auto weights = normals(static_cast<std::size_t>(c.heads), 9);
+  kernels.index_scores({.queries = q_latent.data(),
+                        .weights = weights.data(),
+                        .keys = latents.data(),
+                        .format = c.format,
+                        .slots = order.data(),
+                        .count = c.count,
+                        .heads = c.heads,
+                        .dim = c.latent,
+                        .scale = 0.1F,
+                        .out = index.data()});
+  out.insert(out.end(), index.begin(), index.end());
+  return out;
+}
+
+TEST(Invariance, AttentionHasTheBitsOfScalar) {
+  for (const CacheFormat format : {CacheFormat::kF32, CacheFormat::kBF16}) {
+    for (const int latent : {16, 64, 80, 512}) {
+      for (const int count : {1, 2, 15, 16, 17, 100}) {
+        const AttentionCase c{latent, 16, 3, count, format};
+        const auto expected = attend(scalar_kernels(), c);
+        for (const Kernels* kernels : available_kernels()) {
+          EXPECT_TRUE(same_bits(attend(*kernels, c), expected))
+              << kernels->name << " " << latent << " " << count;
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, AttentionOverOnePositionReturnsItsLatent) {
+  for (const Kernels* kernels : available_kernels()) {
+    const auto out = attend(*kernels, {16, 16, 1, 1, CacheFormat::kF32});
+    const auto latents = normals(5 * 16, 1);
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(out[i], latents[3 * 16 + i]);
+  }
+}
+
+TEST(Select, TakesTheBestAndNamesWhatIsImpossible) {
+  EXPECT_EQ(&select_kernels("auto"), available_kernels().front());
+  EXPECT_EQ(select_kernels("scalar").name, "scalar");
+  try {
+    select_kernels("sse9");
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_EQ(std::string(error.what()), "instruction set 'sse9' is not one of avx512, avx2, scalar, auto");
+  }
+}
+
+}  // namespace
+}  // namespace tagalong::kernels

@@ -1,0 +1,89 @@
+// A weight matrix in the order in which the kernels read it, made once at load.
+//
+// Rows (output features) stand in tiles of 16, one lane each, so that a lane sums one output from the first
+// input feature to the last whatever the instruction set. Layout of a tile, by format:
+//   F32    [K/2][2][16] float
+//   BF16   [K/2][16][2] bf16: a 32-bit lane holds an even and the next odd input feature
+//   NVFP4  K/64 superblocks of 576 bytes: 64 e4m3 scales [4 groups][16 rows]; then per group two lines of 64
+//          bytes, byte j of line l holding row j/4, input 8*l + j%4 in the low nibble and + 4 in the high one
+// The scale line comes first because that order streams fastest. F16 weights are kept as F32. Rows are padded
+// to 16, K to 2 (64 for NVFP4), with zeros. Immutable after construction; any thread may read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/aligned_buffer.h"
+#include "kernels/kernels.h"
+#include "tensor/weight_view.h"
+
+namespace tagalong::kernels {
+
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  // weight: [outputs, inputs]; an NVFP4 weight has inputs divisible by 16.
+  explicit PackedMatrix(const tensor::WeightView& weight);
+  // Row-major fp32 [outputs, inputs], kept as `format` (F32 or BF16).
+  PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format);
+
+  tensor::Format format() const { return format_; }  // F32, BF16 or NVFP4
+  int outputs() const { return outputs_; }
+  int inputs() const { return inputs_; }
+  int tiles() const { return (outputs_ + kRowTile - 1) / kRowTile; }
+  std::size_t bytes() const { return data_.size(); }
+
+  const std::byte* tile(int index) const {
+    return data_.data() + static_cast<std::size_t>(index) * tile_bytes_;
+  }
+  // NVFP4: superblocks of a tile, and the factor that turns a tile's sums into results.
+  int superblocks() const { return superblocks_; }
+  float scale() const { return scale_; }
+
+ private:
+  friend class PackedPair;
+  tensor::Format format_ = tensor::Format::kF32;
+  int outputs_ = 0;
+  int inputs_ = 0;
+  int superblocks_ = 0;
+  std::size_t tile_bytes_ = 0;
+  float scale_ = 1.0F;
+  base::AlignedBuffer<std::byte> data_;
+};
+
+// Gate and up projection of a gated feed-forward layer, interleaved so that one pass reads both: NVFP4
+// superblocks alternate gate, up; other formats alternate whole tiles.
+class PackedPair {
+ public:
+  PackedPair() = default;
+  // Both [outputs, inputs] and of one format; their tensor factors may differ.
+  PackedPair(const tensor::WeightView& gate, const tensor::WeightView& up);
+
+  tensor::Format format() const { return format_; }
+  int outputs() const { return outputs_; }  // of each
+  int inputs() const { return inputs_; }
+  int tiles() const { return (outputs_ + kRowTile - 1) / kRowTile; }
+  std::size_t bytes() const { return data_.size(); }
+
+  // NVFP4: superblocks of gate and up of this tile, alternating. Otherwise the gate tile, then the up tile.
+  const std::byte* tile(int index) const {
+    return data_.data() + 2 * static_cast<std::size_t>(index) * tile_bytes_;
+  }
+  std::size_t tile_bytes() const { return tile_bytes_; }  // of one matrix
+  int superblocks() const { return superblocks_; }
+  float gate_scale() const { return gate_scale_; }
+  float up_scale() const { return up_scale_; }
+
+ private:
+  tensor::Format format_ = tensor::Format::kF32;
+  int outputs_ = 0;
+  int inputs_ = 0;
+  int superblocks_ = 0;
+  std::size_t tile_bytes_ = 0;
+  float gate_scale_ = 1.0F;
+  float up_scale_ = 1.0F;
+  base::AlignedBuffer<std::byte> data_;
+};
+
+}  // namespace tagalong::kernels

@@ -1,0 +1,217 @@
+// The readable kernels: the oracle of every other table, and the path of a CPU without AVX2.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/kernels.h"
+#include "kernels/scalar/math.h"
+#include "kernels/tables.h"
+#include "tensor/formats/bf16.h"
+#include "tensor/formats/nvfp4.h"
+
+namespace tagalong::kernels {
+
+namespace scalar {
+
+namespace {
+
+template <typename T>
+T load(const std::byte* data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// weight_at(weights, k, r): the element of row r and input feature k of the tile.
+template <typename WeightAt>
+void float_tile(const FloatTile& t, WeightAt weight_at) {
+  for (int m = 0; m < t.rows; ++m) {
+    for (int r = 0; r < kRowTile; ++r) {
+      float even = 0;
+      float odd = 0;
+      for (int k = 0; k < t.inputs; k += 2) {
+        even = std::fma(weight_at(t.weights, k, r), t.x[m][k], even);
+        odd = std::fma(weight_at(t.weights, k + 1, r), t.x[m][k + 1], odd);
+      }
+      t.y[m][r] = even + odd;
+    }
+  }
+}
+
+void f32_tile(const FloatTile& t) {
+  float_tile(t, [](const std::byte* w, int k, int r) {
+    return load<float>(w, static_cast<std::size_t>(k) * kRowTile + static_cast<std::size_t>(r));
+  });
+}
+
+void bf16_tile(const FloatTile& t) {
+  float_tile(t, [](const std::byte* w, int k, int r) {
+    return tensor::bf16_to_float(load<std::uint16_t>(
+        w, (static_cast<std::size_t>(k / 2) * kRowTile + static_cast<std::size_t>(r)) * 2 + k % 2));
+  });
+}
+
+// Sum of the products of group `g` of a superblock's row r, e2m1 values doubled: an exact integer.
+int group_dot(const std::byte* superblock, int g, int r, const std::int8_t* x) {
+  int dot = 0;
+  for (int k = 0; k < kGroup; ++k) {
+    const auto byte = std::to_integer<unsigned>(superblock[64 + (g * 2 + k / 8) * 64 + r * 4 + k % 4]);
+    const unsigned code = k % 8 < 4 ? byte & 0xFU : byte >> 4;
+    dot += static_cast<int>(2 * tensor::e2m1_to_float(code)) * x[k];
+  }
+  return dot;
+}
+
+void nvfp4_tile(const Nvfp4Tile& t) {
+  for (int stream = 0; stream < t.streams; ++stream) {
+    for (int m = 0; m < t.rows; ++m) {
+      for (int r = 0; r < kRowTile; ++r) {
+        float sum = 0;
+        for (int b = 0; b < t.superblocks; ++b) {
+          const std::byte* superblock = t.weights + (b * t.streams + stream) * kSuperblockBytes;
+          for (int g = 0; g < kSuperblock / kGroup; ++g) {
+            const int dot = group_dot(superblock, g, r, t.x[m].values + b * kSuperblock + g * kGroup);
+            const float scale =
+                tensor::e4m3_to_float(std::to_integer<std::uint8_t>(superblock[g * kRowTile + r])) * 0x1p-8F;
+            // The first product is exact: 15 bits times 4.
+            sum = std::fma(static_cast<float>(dot) * scale, t.x[m].scales[b * 4 + g], sum);
+          }
+        }
+        t.y[stream][m][r] = sum * t.scales[stream];
+      }
+    }
+  }
+}
+
+void quantize(const float* x, int n, std::int8_t* values, float* scales, std::int32_t* corrections) {
+  for (int g = 0; g < n / kGroup; ++g) {
+    std::uint32_t largest = 0;
+    for (int i = 0; i < kGroup; ++i) {
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(x[g * kGroup + i]) & 0x7FFFFFFFU);
+    }
+    const bool finite = largest < 0x7F800000U;
+    const auto magnitude = std::bit_cast<float>(largest);
+    const bool zero = magnitude < 0x1p-120F;
+    const float factor = finite && !zero ? 127.0F / magnitude : 0.0F;
+    std::int32_t sum = 0;
+    for (int i = 0; i < kGroup; ++i) {
+      const auto q = finite ? static_cast<std::int32_t>(std::nearbyint(x[g * kGroup + i] * factor)) : 0;
+      values[g * kGroup + i] = static_cast<std::int8_t>(q);
+      sum += q;
+    }
+    scales[g] = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0F : magnitude / 127.0F;
+    corrections[g] = -12 * sum;
+  }
+}
+
+void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
+  Lanes squares;
+  for (int i = 0; i < n; i += kLanes) squares.fma(x + i, x + i);
+  const float factor = 1.0F / std::sqrt(squares.sum() / static_cast<float>(n) + eps);
+  for (int i = 0; i < n; ++i) out[i] = x[i] * factor * weight[i];
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n, float* out) {
+  Lanes sums;
+  for (int i = 0; i < n; ++i) sums.v[i % kLanes] += x[i];
+  const float mean = sums.sum() / static_cast<float>(n);
+  Lanes squares;
+  for (int i = 0; i < n; ++i) {
+    const float d = x[i] - mean;
+    squares.v[i % kLanes] = std::fma(d, d, squares.v[i % kLanes]);
+  }
+  const float factor = 1.0F / std::sqrt(squares.sum() / static_cast<float>(n) + eps);
+  for (int i = 0; i < n; ++i) out[i] = std::fma((x[i] - mean) * factor, weight[i], bias[i]);
+}
+
+void silu_mul(const float* gate, const float* up, int n, float* out) {
+  for (int i = 0; i < n; ++i) out[i] = gate[i] / (1.0F + exp_approx(0.0F - gate[i])) * up[i];
+}
+
+void axpy(float a, const float* x, int n, float* y) {
+  for (int i = 0; i < n; ++i) y[i] = std::fma(a, x[i], y[i]);
+}
+
+// Sixteen consecutive cached values from element `index` on.
+std::array<float, kLanes> load_cached(const std::byte* data, std::size_t index, CacheFormat format) {
+  std::array<float, kLanes> values;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    values[i] = format == CacheFormat::kF32 ? load<float>(data, index + i)
+                                            : tensor::bf16_to_float(load<std::uint16_t>(data, index + i));
+  }
+  return values;
+}
+
+// Adds the products of query[0..n) and the cached row `slot`.
+void dot_cached(const float* query, const std::byte* rows, std::int32_t slot, int n, CacheFormat format,
+                Lanes& sums) {
+  for (int i = 0; i < n; i += kLanes) {
+    const auto key =
+        load_cached(rows, static_cast<std::size_t>(slot) * static_cast<std::size_t>(n) + i, format);
+    sums.fma(query + i, key.data());
+  }
+}
+
+void latent_attention(const LatentAttention& a) {
+  for (int h = 0; h < a.heads; ++h) {
+    float largest = -std::numeric_limits<float>::infinity();
+    for (int t = 0; t < a.count; ++t) {
+      Lanes sums;
+      dot_cached(a.q_latent + h * a.latent, a.latents, a.slots[t], a.latent, a.format, sums);
+      dot_cached(a.q_rope + h * a.rope, a.ropes, a.slots[t], a.rope, a.format, sums);
+      a.scores[t] = sums.sum() * a.scale;
+      largest = max_of(largest, a.scores[t]);
+    }
+    float* out = a.out + h * a.latent;
+    std::fill_n(out, a.latent, 0.0F);
+    Lanes total;
+    for (int t = 0; t < a.count; ++t) {
+      const float p = exp_approx(a.scores[t] - largest);
+      total.v[t % kLanes] += p;
+      for (int i = 0; i < a.latent; i += kLanes) {
+        const auto c = load_cached(
+            a.latents, static_cast<std::size_t>(a.slots[t]) * static_cast<std::size_t>(a.latent) + i,
+            a.format);
+        for (int lane = 0; lane < kLanes; ++lane) out[i + lane] = std::fma(p, c[lane], out[i + lane]);
+      }
+    }
+    for (int i = 0; i < a.latent; ++i) out[i] /= total.sum();
+  }
+}
+
+void index_scores(const IndexScores& a) {
+  for (int t = 0; t < a.count; ++t) {
+    float score = 0;
+    for (int h = 0; h < a.heads; ++h) {
+      Lanes sums;
+      dot_cached(a.queries + h * a.dim, a.keys, a.slots[t], a.dim, a.format, sums);
+      score = std::fma(a.weights[h], max_of(0.0F, sums.sum() * a.scale), score);
+    }
+    a.out[t] = score;
+  }
+}
+
+}  // namespace
+}  // namespace scalar
+
+const Kernels& scalar_kernels() {
+  static constexpr Kernels kTable{
+      .name = "scalar",
+      .f32_tile = scalar::f32_tile,
+      .bf16_tile = scalar::bf16_tile,
+      .nvfp4_tile = scalar::nvfp4_tile,
+      .quantize = scalar::quantize,
+      .rms_norm = scalar::rms_norm,
+      .layer_norm = scalar::layer_norm,
+      .silu_mul = scalar::silu_mul,
+      .axpy = scalar::axpy,
+      .latent_attention = scalar::latent_attention,
+      .index_scores = scalar::index_scores,
+  };
+  return kTable;
+}
+
+}  // namespace tagalong::kernels

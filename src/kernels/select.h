@@ -1,0 +1,18 @@
+// Chooses the kernel table, once, at start.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace tagalong::kernels {
+
+// isa: "auto", or the name of a table. Throws InputError for an unknown name, or for a table whose
+// instructions this CPU lacks: an impossible wish is never silently replaced.
+const Kernels& select_kernels(std::string_view isa);
+
+// The tables that this CPU can run, best first; scalar is always the last.
+std::vector<const Kernels*> available_kernels();
+
+}  // namespace tagalong::kernels
