@@ -1,0 +1,215 @@
+"""The parts of the model whose gradients are written by hand, for speed on a CPU.
+
+Left to autograd, routed experts fill whole weight stacks with zeros once per expert, attention
+keeps several float32 copies of its scores, and the loss keeps all logits. Each function here is an
+ordinary differentiable function; test_kernels.py compares them with plain PyTorch.
+"""
+
+import torch
+
+BF16 = torch.bfloat16
+
+
+class RMSNormFunction(torch.autograd.Function):
+    """float32 or bfloat16 in, bfloat16 out; statistics in float32."""
+
+    @staticmethod
+    def forward(ctx, x, weight, eps):
+        x32 = x.float()
+        scale = torch.linalg.vector_norm(x32, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(eps).rsqrt_()
+        normed = x32 * scale
+        ctx.save_for_backward(normed, scale, weight)
+        ctx.dtype = x.dtype
+        return (normed * weight).to(BF16)
+
+    @staticmethod
+    def backward(ctx, grad):
+        normed, scale, weight = ctx.saved_tensors
+        grad = grad.float()
+        grad_weight = (grad * normed).flatten(0, -2).sum(0)
+        grad = grad * weight
+        mean = torch.linalg.vecdot(grad, normed).div_(normed.shape[-1]).unsqueeze_(-1)
+        return grad.addcmul_(normed, mean, value=-1).mul_(scale).to(ctx.dtype), grad_weight, None
+
+
+def rms_norm(x, weight, eps):
+    return RMSNormFunction.apply(x, weight, eps)
+
+
+class CausalAttentionFunction(torch.autograd.Function):
+    """softmax(q k^T + causal mask) v for bfloat16 [batch, heads, length, dim]; q is already scaled.
+
+    One sequence at a time, so that the scores of its heads stay in the second-level cache.
+    """
+
+    @staticmethod
+    def forward(ctx, q, k, v):
+        length = q.shape[2]
+        mask = torch.full((length, length), float("-inf"), dtype=BF16).triu_(1)
+        probs = []
+        out = torch.empty(q.shape[0], q.shape[1], length, v.shape[3], dtype=BF16)
+        for b in range(q.shape[0]):
+            scores = torch.bmm(q[b], k[b].transpose(1, 2))
+            probs.append(torch.softmax(scores.add_(mask), dim=-1))
+            torch.bmm(probs[b], v[b], out=out[b])
+        ctx.save_for_backward(q, k, v, *probs)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        q, k, v, *probs = ctx.saved_tensors
+        grad = grad.contiguous()
+        grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        for b, p in enumerate(probs):
+            grad_p = torch.bmm(grad[b], v[b].transpose(1, 2))
+            grad_s = torch._softmax_backward_data(grad_p, p, -1, BF16)
+            torch.bmm(grad_s, k[b], out=grad_q[b])
+            torch.bmm(grad_s.transpose(1, 2), q[b], out=grad_k[b])
+            torch.bmm(p.transpose(1, 2), grad[b], out=grad_v[b])
+        return grad_q, grad_k, grad_v
+
+
+def causal_attention(q, k, v):
+    return CausalAttentionFunction.apply(q.contiguous(), k.contiguous(), v.contiguous())
+
+
+class RoutedExpertsFunction(torch.autograd.Function):
+    """Sum over each token's experts of weight * down(silu(gate x) * up x).
+
+    x [N, H] bfloat16, weights and chosen [N, K], gate_up [E, 2I, H], down [E, H, I] bfloat16.
+    Tokens are sorted by expert once; expert e then owns a contiguous run of rows. A run is padded
+    to a multiple of PAD rows, because the matrix library compiles a kernel for each new row count.
+    Padding rows copy token 0 with weight zero, which keeps every gradient of theirs at zero.
+    """
+
+    PAD = 64
+
+    @staticmethod
+    def forward(ctx, x, weights, chosen, gate_up, down):
+        tokens, top_k = chosen.shape
+        pad, inner_size = RoutedExpertsFunction.PAD, down.shape[2]
+        flat = chosen.flatten()
+        order = torch.argsort(flat, stable=True)
+        loads = torch.bincount(flat, minlength=len(down))
+        padded = (loads + pad - 1) // pad * pad
+        shift = (padded.cumsum(0) - padded) - (loads.cumsum(0) - loads)
+        slots = torch.arange(len(order)) + shift[flat[order]]  # row of each sorted (token, expert) pair
+        counts = padded.tolist()
+        total = sum(counts)
+        place = torch.empty_like(order)
+        place[order] = slots
+        token = torch.zeros(total, dtype=torch.int64)
+        token[slots] = order // top_k
+        weight = torch.zeros(total, 1, dtype=BF16)
+        weight[slots, 0] = weights.flatten()[order].to(BF16)
+
+        rows = x.index_select(0, token)
+        h = torch.empty(total, 2 * inner_size, dtype=BF16)
+        for xe, he, w in zip(rows.split(counts), h.split(counts), gate_up.unbind()):
+            torch.mm(xe, w.t(), out=he)
+        gate, up = h.split(inner_size, dim=1)
+        # The router weight is applied to the I inner values: fewer than the H outputs.
+        inner = torch.nn.functional.silu(gate).mul_(up).mul_(weight)
+        y = torch.empty(total, x.shape[1], dtype=BF16)
+        for ae, ye, w in zip(inner.split(counts), y.split(counts), down.unbind()):
+            torch.mm(ae, w.t(), out=ye)
+        ctx.save_for_backward(token, place, rows, h, weight, inner, gate_up, down)
+        ctx.counts, ctx.top_k = counts, top_k
+        return torch.nn.functional.embedding_bag(place.view(tokens, top_k), y, mode="sum")
+
+    @staticmethod
+    def backward(ctx, grad):
+        token, place, rows, h, weight, inner, gate_up, down = ctx.saved_tensors
+        counts, top_k = ctx.counts, ctx.top_k
+        grad_y = grad.index_select(0, token)
+        grad_inner = torch.empty_like(inner)
+        grad_down = torch.empty_like(down)
+        for ge, ae, gi, w, gw in zip(
+            grad_y.split(counts), inner.split(counts), grad_inner.split(counts), down.unbind(), grad_down.unbind()
+        ):
+            torch.mm(ge, w, out=gi)
+            torch.mm(ge.t(), ae, out=gw)
+        gate, up = h.split(inner.shape[1], dim=1)
+        sigmoid = gate.sigmoid()
+        silu = gate * sigmoid
+        grad_weight = torch.linalg.vecdot(grad_inner, silu * up).float()[place].view(-1, top_k)
+        grad_inner.mul_(weight)
+        grad_h = torch.empty_like(h)
+        torch.mul(grad_inner, silu, out=grad_h[:, up.shape[1] :])
+        # silu' = sigmoid * (1 + gate - silu)
+        slope = (gate - silu).add_(1).mul_(sigmoid)
+        torch.mul(grad_inner.mul_(up), slope, out=grad_h[:, : up.shape[1]])
+        grad_rows = torch.empty_like(rows)
+        grad_gate_up = torch.empty_like(gate_up)
+        for ge, xe, gx, w, gw in zip(
+            grad_h.split(counts), rows.split(counts), grad_rows.split(counts), gate_up.unbind(), grad_gate_up.unbind()
+        ):
+            torch.mm(ge, w, out=gx)
+            torch.mm(ge.t(), xe, out=gw)
+        grad_x = torch.nn.functional.embedding_bag(place.view(-1, top_k), grad_rows, mode="sum")
+        return grad_x, grad_weight, None, grad_gate_up, grad_down
+
+
+def routed_experts(x, weights, chosen, gate_up, down):
+    return RoutedExpertsFunction.apply(x, weights, chosen, gate_up, down)
+
+
+class TokenLossFunction(torch.autograd.Function):
+    """Mean cross entropy of hidden @ head^T, with the gradient made while the logits are at hand."""
+
+    CHUNK = 256  # rows; the logits of a chunk then stay near the cache
+
+    @staticmethod
+    def forward(ctx, hidden, head, targets):
+        total = 0.0
+        grad_hidden = torch.empty_like(hidden)
+        grad_head = torch.zeros(head.shape, dtype=torch.float32)
+        ones = torch.ones(TokenLossFunction.CHUNK, 1)
+        chunks = (t.split(TokenLossFunction.CHUNK) for t in (hidden, targets, grad_hidden))
+        for x, target, grad_x in zip(*chunks):
+            logits = torch.mm(x, head.t())
+            log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
+            index = target.unsqueeze(1)
+            total -= log_probs.gather(1, index).sum()
+            if ctx.needs_input_grad[0]:
+                grad = log_probs.exp_().scatter_add_(1, index, -ones[: len(target)]).to(BF16)
+                torch.mm(grad, head, out=grad_x)
+                grad_head += torch.mm(grad.t(), x)
+        ctx.save_for_backward(grad_hidden, grad_head)
+        return total / len(targets)
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad_hidden, grad_head = ctx.saved_tensors
+        factor = grad / len(grad_hidden)
+        return grad_hidden * factor, (grad_head * factor).to(BF16), None
+
+
+def token_losses(hidden, head, targets):
+    return TokenLossFunction.apply(hidden, head, targets)
+
+
+def fake_nvfp4(stack):
+    """Rounds every matrix of [E, out, in] to NVFP4 and back; the gradient passes straight through."""
+    with torch.no_grad():
+        rounded = nvfp4_round_trip(stack)
+    return stack + (rounded - stack.detach())
+
+
+def nvfp4_round_trip(stack):
+    """The value NVFP4 gives back: blocks of 16, E4M3 block scales, one float32 scale per matrix."""
+    tensor_scale = stack.abs().amax(dim=(1, 2), keepdim=True).unsqueeze(-1).clamp_min(1e-12) / (6 * 448)
+    blocks = stack.unflatten(-1, (-1, 16))
+    block_scale = blocks.abs().amax(-1, keepdim=True) / (6 * tensor_scale)
+    block_scale = block_scale.clamp_(2**-9, 448).to(torch.float8_e4m3fn).float() * tensor_scale
+    return (round_e2m1(blocks / block_scale) * block_scale).flatten(-2)
+
+
+def round_e2m1(x):
+    """Nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6 with the sign kept, ties to the even code, saturating."""
+    size = x.abs().clamp_max_(6.0)
+    # The spacing is 0.5 below 2, 1 below 4, 2 above; torch.round takes ties to even multiples, which
+    # are the even codes in each of the three ranges.
+    low, middle, high = (size * 2).round_() / 2, size.round(), (size / 2).round_() * 2
+    rounded = torch.where(size < 2, low, torch.where(size < 4, middle, high))
+    return torch.copysign(rounded, x)
