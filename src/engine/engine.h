@@ -39,7 +39,7 @@ struct EngineOptions {
   int max_context = 0;         // tokens of one sequence, prompt and answer; 0: as many as the model has
   int kv_blocks = 0;           // of cache::kBlockTokens tokens; 0: enough for all sequences at full length
   cache::KvType kv_type = cache::KvType::kBF16;
-  routing::RoutingPolicy policy;  // exact by default
+  routing::RoutingPolicy policy{};  // exact by default
 };
 
 // The prompt leaves no room for an answer in the context. Its own type because clients get a code of its own.
@@ -56,7 +56,7 @@ class EngineClosed : public std::runtime_error {
 
 class Engine {
  public:
-  // Throws InputError for options that cannot work.
+  // Throws InputError for options that cannot work, alone or with this model.
   Engine(const models::Model& model, base::ThreadPool& pool, const EngineOptions& options);
   // Cancels what is in flight.
   ~Engine();
