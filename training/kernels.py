@@ -3,6 +3,9 @@
 Left to autograd, routed experts fill whole weight stacks with zeros once per expert, attention
 keeps several float32 copies of its scores, and the loss keeps all logits. Each function here is an
 ordinary differentiable function; test_kernels.py compares them with plain PyTorch.
+
+Runs of elementwise steps are compiled into one loop each (torch.compile, needs a C++ compiler; with
+TORCH_COMPILE_DISABLE=1 they run one by one, slower and without).
 """
 
 import torch
@@ -10,30 +13,46 @@ import torch
 BF16 = torch.bfloat16
 
 
+@torch.compile(dynamic=True)
+def rms_norm_forward(x, weight, eps):
+    x = x.float()
+    scale = (x.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return (x * scale * weight).to(BF16), scale
+
+
+@torch.compile(dynamic=True)
+def rms_norm_backward(x, weight, scale, grad):
+    normed, grad = x.float() * scale, grad.float()
+    grad_weight = (grad * normed).sum(0)
+    grad = grad * weight
+    return ((grad - normed * (grad * normed).mean(-1, keepdim=True)) * scale).to(x.dtype), grad_weight
+
+
 class RMSNormFunction(torch.autograd.Function):
-    """float32 or bfloat16 in, bfloat16 out; statistics in float32."""
+    """float32 or bfloat16 [N, size] in, bfloat16 out; statistics in float32."""
 
     @staticmethod
     def forward(ctx, x, weight, eps):
-        x32 = x.float()
-        scale = torch.linalg.vector_norm(x32, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(eps).rsqrt_()
-        normed = x32 * scale
-        ctx.save_for_backward(normed, scale, weight)
-        ctx.dtype = x.dtype
-        return (normed * weight).to(BF16)
+        out, scale = rms_norm_forward(x, weight, eps)
+        ctx.save_for_backward(x, weight, scale)
+        return out
 
     @staticmethod
     def backward(ctx, grad):
-        normed, scale, weight = ctx.saved_tensors
-        grad = grad.float()
-        grad_weight = (grad * normed).flatten(0, -2).sum(0)
-        grad = grad * weight
-        mean = torch.linalg.vecdot(grad, normed).div_(normed.shape[-1]).unsqueeze_(-1)
-        return grad.addcmul_(normed, mean, value=-1).mul_(scale).to(ctx.dtype), grad_weight, None
+        x, weight, scale = ctx.saved_tensors
+        return *rms_norm_backward(x, weight, scale, grad.contiguous()), None
 
 
 def rms_norm(x, weight, eps):
-    return RMSNormFunction.apply(x, weight, eps)
+    flat = x.reshape(-1, x.shape[-1])
+    return RMSNormFunction.apply(flat, weight, eps).view(x.shape)
+
+
+@torch.compile(dynamic=True)
+def causal_softmax(scores):
+    position = torch.arange(scores.shape[-1])
+    hidden = position > position[: scores.shape[-2], None]
+    return torch.softmax(scores.float().masked_fill(hidden, float("-inf")), dim=-1).to(BF16)
 
 
 class CausalAttentionFunction(torch.autograd.Function):
@@ -44,13 +63,10 @@ class CausalAttentionFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v):
-        length = q.shape[2]
-        mask = torch.full((length, length), float("-inf"), dtype=BF16).triu_(1)
         probs = []
-        out = torch.empty(q.shape[0], q.shape[1], length, v.shape[3], dtype=BF16)
+        out = torch.empty(*q.shape[:3], v.shape[3], dtype=BF16)
         for b in range(q.shape[0]):
-            scores = torch.bmm(q[b], k[b].transpose(1, 2))
-            probs.append(torch.softmax(scores.add_(mask), dim=-1))
+            probs.append(causal_softmax(torch.bmm(q[b], k[b].transpose(1, 2))))
             torch.bmm(probs[b], v[b], out=out[b])
         ctx.save_for_backward(q, k, v, *probs)
         return out
@@ -71,6 +87,24 @@ class CausalAttentionFunction(torch.autograd.Function):
 
 def causal_attention(q, k, v):
     return CausalAttentionFunction.apply(q.contiguous(), k.contiguous(), v.contiguous())
+
+
+@torch.compile(dynamic=True)
+def swiglu_forward(h, weight):
+    """weight * silu(gate) * up for h = [gate | up]."""
+    gate, up = h.float().chunk(2, dim=1)
+    return (gate * gate.sigmoid() * up * weight.float()).to(BF16)
+
+
+@torch.compile(dynamic=True)
+def swiglu_backward(h, weight, grad):
+    gate, up = h.float().chunk(2, dim=1)
+    grad, sigmoid = grad.float(), gate.sigmoid()
+    silu = gate * sigmoid
+    grad_weight = (grad * silu * up).sum(-1)
+    grad = grad * weight.float()
+    grad_gate = grad * up * (sigmoid * (1 + gate - silu))
+    return torch.cat([grad_gate, grad * silu], dim=1).to(BF16), grad_weight
 
 
 class RoutedExpertsFunction(torch.autograd.Function):
@@ -107,9 +141,8 @@ class RoutedExpertsFunction(torch.autograd.Function):
         h = torch.empty(total, 2 * inner_size, dtype=BF16)
         for xe, he, w in zip(rows.split(counts), h.split(counts), gate_up.unbind()):
             torch.mm(xe, w.t(), out=he)
-        gate, up = h.split(inner_size, dim=1)
         # The router weight is applied to the I inner values: fewer than the H outputs.
-        inner = torch.nn.functional.silu(gate).mul_(up).mul_(weight)
+        inner = swiglu_forward(h, weight)
         y = torch.empty(total, x.shape[1], dtype=BF16)
         for ae, ye, w in zip(inner.split(counts), y.split(counts), down.unbind()):
             torch.mm(ae, w.t(), out=ye)
@@ -129,16 +162,8 @@ class RoutedExpertsFunction(torch.autograd.Function):
         ):
             torch.mm(ge, w, out=gi)
             torch.mm(ge.t(), ae, out=gw)
-        gate, up = h.split(inner.shape[1], dim=1)
-        sigmoid = gate.sigmoid()
-        silu = gate * sigmoid
-        grad_weight = torch.linalg.vecdot(grad_inner, silu * up).float()[place].view(-1, top_k)
-        grad_inner.mul_(weight)
-        grad_h = torch.empty_like(h)
-        torch.mul(grad_inner, silu, out=grad_h[:, up.shape[1] :])
-        # silu' = sigmoid * (1 + gate - silu)
-        slope = (gate - silu).add_(1).mul_(sigmoid)
-        torch.mul(grad_inner.mul_(up), slope, out=grad_h[:, : up.shape[1]])
+        grad_h, grad_weight = swiglu_backward(h, weight, grad_inner)
+        grad_weight = grad_weight[place].view(-1, top_k)
         grad_rows = torch.empty_like(rows)
         grad_gate_up = torch.empty_like(gate_up)
         for ge, xe, gx, w, gw in zip(
@@ -154,6 +179,17 @@ def routed_experts(x, weights, chosen, gate_up, down):
     return RoutedExpertsFunction.apply(x, weights, chosen, gate_up, down)
 
 
+@torch.compile(dynamic=True)
+def softmax_loss(logits, target):
+    """Summed loss of rows of logits, and its gradient."""
+    logits = logits.float()
+    top = logits.amax(-1, keepdim=True)
+    total = (logits - top).exp().sum(-1, keepdim=True).log() + top
+    loss = (total - logits.gather(1, target.unsqueeze(1))).sum()
+    hit = torch.arange(logits.shape[1]) == target.unsqueeze(1)
+    return loss, ((logits - total).exp() - hit.float()).to(BF16)
+
+
 class TokenLossFunction(torch.autograd.Function):
     """Mean cross entropy of hidden @ head^T, with the gradient made while the logits are at hand."""
 
@@ -164,15 +200,11 @@ class TokenLossFunction(torch.autograd.Function):
         total = 0.0
         grad_hidden = torch.empty_like(hidden)
         grad_head = torch.zeros(head.shape, dtype=torch.float32)
-        ones = torch.ones(TokenLossFunction.CHUNK, 1)
         chunks = (t.split(TokenLossFunction.CHUNK) for t in (hidden, targets, grad_hidden))
         for x, target, grad_x in zip(*chunks):
-            logits = torch.mm(x, head.t())
-            log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-            index = target.unsqueeze(1)
-            total -= log_probs.gather(1, index).sum()
+            loss, grad = softmax_loss(torch.mm(x, head.t()), target)
+            total += loss
             if ctx.needs_input_grad[0]:
-                grad = log_probs.exp_().scatter_add_(1, index, -ones[: len(target)]).to(BF16)
                 torch.mm(grad, head, out=grad_x)
                 grad_head += torch.mm(grad.t(), x)
         ctx.save_for_backward(grad_hidden, grad_head)
@@ -196,20 +228,21 @@ def fake_nvfp4(stack):
     return stack + (rounded - stack.detach())
 
 
+@torch.compile(dynamic=True)
 def nvfp4_round_trip(stack):
     """The value NVFP4 gives back: blocks of 16, E4M3 block scales, one float32 scale per matrix."""
     tensor_scale = stack.abs().amax(dim=(1, 2), keepdim=True).unsqueeze(-1).clamp_min(1e-12) / (6 * 448)
     blocks = stack.unflatten(-1, (-1, 16))
     block_scale = blocks.abs().amax(-1, keepdim=True) / (6 * tensor_scale)
-    block_scale = block_scale.clamp_(2**-9, 448).to(torch.float8_e4m3fn).float() * tensor_scale
+    block_scale = block_scale.clamp(2**-9, 448).to(torch.float8_e4m3fn).float() * tensor_scale
     return (round_e2m1(blocks / block_scale) * block_scale).flatten(-2)
 
 
 def round_e2m1(x):
     """Nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6 with the sign kept, ties to the even code, saturating."""
-    size = x.abs().clamp_max_(6.0)
+    size = x.abs().clamp_max(6.0)
     # The spacing is 0.5 below 2, 1 below 4, 2 above; torch.round takes ties to even multiples, which
     # are the even codes in each of the three ranges.
-    low, middle, high = (size * 2).round_() / 2, size.round(), (size / 2).round_() * 2
+    low, middle, high = (size * 2).round() / 2, size.round(), (size / 2).round() * 2
     rounded = torch.where(size < 2, low, torch.where(size < 4, middle, high))
     return torch.copysign(rounded, x)

@@ -94,7 +94,7 @@ def update_biases(model, rate):
 
 
 @torch.no_grad()
-def validate(model, path, length=512, count=48):
+def validate(model, path, length, count=64):
     """Nats per token over evenly spaced windows of the held-out books."""
     ids = np.load(path, mmap_mode="r")
     starts = np.linspace(0, len(ids) - length - 1, count).astype(int)
@@ -200,17 +200,17 @@ def main():
                       f"\t{seconds + time.time() - began:.0f} s\n")
             recent, recent_tokens, mark = 0.0, 0, time.time()
         if step % args.every == 0:
-            log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid):.4f}\n")
+            log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\n")
             seconds, began = seconds + time.time() - began, time.time()
             keep()
             mark = time.time()
     seconds += time.time() - began
     for moe in model.moe_layers():
         moe.experts.quantise = False
-    log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid):.4f}\tend, not quantised\n")
+    log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\tend, not quantised\n")
     for moe in model.moe_layers():
         moe.experts.quantise = True
-    log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid):.4f}\tend, experts in NVFP4\n")
+    log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\tend, experts in NVFP4\n")
     keep()
 
 
