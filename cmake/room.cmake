@@ -48,6 +48,7 @@ endfunction()
 function(tagalong_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name}_test ${ARG_SOURCES})
+  target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name}_test PRIVATE ${ARG_LIBS} tagalong_options GTest::gtest_main GTest::gmock)
   target_compile_definitions(${name}_test PRIVATE TAGALONG_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60

@@ -27,7 +27,7 @@ class Checkpoint;
 namespace tagalong::models {
 
 struct ModelInfo {
-  std::string architecture;  // config.json's model_type
+  std::string architecture{};  // config.json's model_type
   int vocab = 0;
   int max_context = 0;  // positions a sequence may have
   int layers = 0;
@@ -36,13 +36,21 @@ struct ModelInfo {
   int top_k = 0;
   std::size_t expert_bytes = 0;  // weights of one routed expert, as they are streamed
   std::size_t dense_bytes = 0;   // weights that every step streams, whatever the routing
-  std::vector<int> kv_planes;    // widths for the KvStore
+  std::vector<int> kv_planes{};    // widths for the KvStore
 };
 
 // Scratch memory of one step, made once for the largest batch. Opaque to the engine.
 class Workspace {
  public:
   virtual ~Workspace() = default;
+};
+
+// What a workspace must be large enough for.
+struct WorkspaceLimits {
+  int rows = 1;        // of a batch
+  int logit_rows = 1;  // of a batch
+  int workers = 1;     // threads of the pool
+  routing::RoutingPolicy policy;
 };
 
 // Called with named intermediate values ("embedding", "layer.0", ...): [rows, width], valid during the call.
@@ -61,10 +69,11 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelInfo& info() const = 0;
-  virtual std::unique_ptr<Workspace> make_workspace(int max_rows, int max_logit_rows) const = 0;
+  // Throws InputError if the policy does not fit the model's routers (k0 above k, and the like).
+  virtual std::unique_ptr<Workspace> make_workspace(const WorkspaceLimits& limits) const = 0;
 
   // One step: writes the rows' cache entries and logits [batch.logit_rows.size(), vocab].
-  // batch.rows() and batch.logit_rows.size() are at most what the workspace was made for.
+  // Batch, pool and policy keep to what the workspace was made for.
   virtual void forward(const Batch& batch, const StepContext& context, Workspace& workspace,
                        std::span<float> logits) const = 0;
 };

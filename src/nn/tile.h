@@ -1,0 +1,68 @@
+// One tile of a packed matrix times up to kMaxRows rows, whatever the format.
+#pragma once
+
+#include <array>
+
+#include "kernels/kernels.h"
+#include "kernels/packed_matrix.h"
+#include "nn/quantized_rows.h"
+
+namespace tagalong::nn {
+
+// The rows of a tile call: float rows for F32 and BF16 weights, quantised ones for NVFP4. Only the kind that
+// the weight's format needs is filled in.
+struct TileRows {
+  std::array<const float*, kernels::kMaxRows> floats;
+  std::array<kernels::QuantizedRow, kernels::kMaxRows> quantized;
+  int count = 0;
+};
+
+inline bool needs_quantized(tensor::Format format) { return format == tensor::Format::kNVFP4; }
+
+// y[m] [16] = rows `tile * 16`.. of the weight times row m.
+inline void multiply_tile(const kernels::Kernels& kernels, const kernels::PackedMatrix& weight, int tile,
+                          const TileRows& rows, float* const* y) {
+  if (needs_quantized(weight.format())) {
+    kernels.nvfp4_tile({.weights = weight.tile(tile),
+                        .superblocks = weight.superblocks(),
+                        .streams = 1,
+                        .scales = {weight.scale(), 0.0F},
+                        .x = rows.quantized.data(),
+                        .y = {y, nullptr},
+                        .rows = rows.count});
+    return;
+  }
+  const kernels::FloatTile call{.weights = weight.tile(tile),
+                                .inputs = weight.inputs(),
+                                .x = rows.floats.data(),
+                                .y = y,
+                                .rows = rows.count};
+  (weight.format() == tensor::Format::kBF16 ? kernels.bf16_tile : kernels.f32_tile)(call);
+}
+
+// The same for gate and up at once.
+inline void multiply_pair_tile(const kernels::Kernels& kernels, const kernels::PackedPair& weight, int tile,
+                               const TileRows& rows, float* const* gate, float* const* up) {
+  if (needs_quantized(weight.format())) {
+    kernels.nvfp4_tile({.weights = weight.tile(tile),
+                        .superblocks = weight.superblocks(),
+                        .streams = 2,
+                        .scales = {weight.gate_scale(), weight.up_scale()},
+                        .x = rows.quantized.data(),
+                        .y = {gate, up},
+                        .rows = rows.count});
+    return;
+  }
+  const auto multiply = weight.format() == tensor::Format::kBF16 ? kernels.bf16_tile : kernels.f32_tile;
+  kernels::FloatTile call{.weights = weight.tile(tile),
+                          .inputs = weight.inputs(),
+                          .x = rows.floats.data(),
+                          .y = gate,
+                          .rows = rows.count};
+  multiply(call);
+  call.weights += weight.tile_bytes();
+  call.y = up;
+  multiply(call);
+}
+
+}  // namespace tagalong::nn
