@@ -179,18 +179,21 @@ std::span<TokenLogprob> Engine::top_of(std::size_t pick, const Request& request)
   return std::span(tops_).subspan(pick * kMaxTopLogprobs, size(request.top_logprobs));
 }
 
+std::span<const float> Engine::logits_of(std::size_t pick) const {
+  const std::size_t vocab = size(model_.info().vocab);
+  return logits_.span().subspan(pick * vocab, vocab);
+}
+
 void Engine::sample() {
   sampled_.clear();
   for (const Scheduler::Part& part : scheduler_.parts()) {
     if (part.wants_logits) sampled_.push_back(part.sequence);
   }
-  const std::size_t vocab = size(model_.info().vocab);
   pool_.run(static_cast<int>(sampled_.size()), [&](int task, int worker) {
     const std::size_t row = size(task);
     const Sequence& sequence = *sampled_[row];
-    picks_[row] =
-        samplers_[size(worker)].pick(logits_.span().subspan(row * vocab, vocab), sequence.request.sampling,
-                                     sequence.size(), top_of(row, sequence.request));
+    picks_[row] = samplers_[size(worker)].pick(logits_of(row), sequence.request.sampling, sequence.size(),
+                                               top_of(row, sequence.request));
   });
 }
 
@@ -270,6 +273,7 @@ void Engine::report() {
       event.id = picks_[pick].id;
       event.logprob = picks_[pick].logprob;
       event.top = top_of(pick, sequence.request);
+      event.logits = logits_of(pick);
     }
     sequence.callback(event);
   }

@@ -104,6 +104,7 @@ class Engine {
   void end(RequestId id, FinishReason reason, int pick);
   void publish();
   void report();
+  std::span<const float> logits_of(std::size_t pick) const;
   std::span<TokenLogprob> top_of(std::size_t pick, const Request& request);
 
   const models::Model& model_;

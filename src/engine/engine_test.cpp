@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <map>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -173,6 +172,9 @@ TEST_F(EngineTest, ReportsTheLikeliestTokens) {
     ASSERT_EQ(event.top.size(), 5U);
     EXPECT_EQ(event.top[0].id, event.id);
     EXPECT_EQ(event.top[0].logprob, event.logprob);
+    ASSERT_EQ(event.logits.size(), 61U);
+    EXPECT_EQ(event.logits[static_cast<std::size_t>(event.id)],
+              *std::max_element(event.logits.begin(), event.logits.end()));
     for (std::size_t i = 1; i < 5; ++i) EXPECT_LE(event.top[i].logprob, event.top[i - 1].logprob);
   });
   run(engine);

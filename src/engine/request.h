@@ -36,6 +36,7 @@ struct TokenEvent {
   std::int32_t id = kNoToken;
   float logprob = 0;
   std::span<const TokenLogprob> top{};   // [Request::top_logprobs], likeliest first
+  std::span<const float> logits{};       // [vocab] that the token was picked from
   std::optional<FinishReason> finish{};  // set in the last event, of which every request gets exactly one
   int prompt_tokens = 0;
   int generated_tokens = 0;  // this one included

@@ -1,0 +1,60 @@
+// The flags with which every command loads and runs a model, and the model they lead to. Used by main's
+// thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+#include "engine/sampling.h"
+#include "kernels/select.h"
+#include "models/model.h"
+#include "routing/routing_policy.h"
+
+namespace tagalong::tools {
+
+struct ModelOptions {
+  std::filesystem::path model;  // a checkpoint directory
+  int threads = 0;              // 0: one for each usable core
+  std::string isa = "auto";
+  std::string kv_type = "bf16";
+  int context = 0;  // tokens of a sequence; 0: the model's
+  int oea_k0 = 0;   // 0: off
+  int oea_min_rows = 4;
+  std::string policy;  // as in routing::parse_policy; empty: what the oea flags say
+};
+
+// Adds MODEL and the flags above, but those of routing, to a subcommand; `options` must live until the
+// command has run.
+void add_model_options(CLI::App& command, ModelOptions& options);
+// Adds the flags that choose the routing.
+void add_routing_options(CLI::App& command, ModelOptions& options);
+
+// How the model's makers would sample, from generation_config.json, and where its answers end.
+struct GenerationDefaults {
+  engine::SamplingParams sampling;
+  std::vector<std::int32_t> stop_ids;
+};
+
+struct LoadedModel {
+  // Throws InputError for whatever is wrong with flags or files.
+  explicit LoadedModel(const ModelOptions& options);
+
+  const kernels::Kernels& kernels;
+  base::ThreadPool pool;
+  std::unique_ptr<models::Model> model;
+  GenerationDefaults generation;
+};
+
+// What --policy and the --oea flags ask for.
+routing::RoutingPolicy routing_policy(const ModelOptions& options, const models::ModelInfo& info);
+
+// An engine's options as the flags want them; the sizes are left to the command.
+engine::EngineOptions engine_options(const ModelOptions& options, const models::ModelInfo& info);
+
+}  // namespace tagalong::tools
