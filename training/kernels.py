@@ -10,14 +10,24 @@ TORCH_COMPILE_DISABLE=1 they run one by one, slower and without).
 
 import torch
 
-BF16 = torch.bfloat16
+# The type of all products; verify_export.py sets float32 to compare with other implementations.
+PRODUCT = torch.bfloat16
+
+
+def set_product_type(dtype):
+    global PRODUCT
+    PRODUCT = dtype
+
+
+def to_product(x):
+    return x.to(PRODUCT)
 
 
 @torch.compile(dynamic=True)
 def rms_norm_forward(x, weight, eps):
     x = x.float()
     scale = (x.square().mean(-1, keepdim=True) + eps).rsqrt()
-    return (x * scale * weight).to(BF16), scale
+    return (x * scale * weight).to(PRODUCT), scale
 
 
 @torch.compile(dynamic=True)
@@ -29,7 +39,7 @@ def rms_norm_backward(x, weight, scale, grad):
 
 
 class RMSNormFunction(torch.autograd.Function):
-    """float32 or bfloat16 [N, size] in, bfloat16 out; statistics in float32."""
+    """float32 or bfloat16 [N, size] in, product type out; statistics in float32."""
 
     @staticmethod
     def forward(ctx, x, weight, eps):
@@ -52,11 +62,11 @@ def rms_norm(x, weight, eps):
 def causal_softmax(scores):
     position = torch.arange(scores.shape[-1])
     hidden = position > position[: scores.shape[-2], None]
-    return torch.softmax(scores.float().masked_fill(hidden, float("-inf")), dim=-1).to(BF16)
+    return torch.softmax(scores.float().masked_fill(hidden, float("-inf")), dim=-1).to(PRODUCT)
 
 
 class CausalAttentionFunction(torch.autograd.Function):
-    """softmax(q k^T + causal mask) v for bfloat16 [batch, heads, length, dim]; q is already scaled.
+    """softmax(q k^T + causal mask) v for [batch, heads, length, dim]; q is already scaled.
 
     One sequence at a time, so that the scores of its heads stay in the second-level cache.
     """
@@ -64,7 +74,7 @@ class CausalAttentionFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v):
         probs = []
-        out = torch.empty(*q.shape[:3], v.shape[3], dtype=BF16)
+        out = torch.empty(*q.shape[:3], v.shape[3], dtype=PRODUCT)
         for b in range(q.shape[0]):
             probs.append(causal_softmax(torch.bmm(q[b], k[b].transpose(1, 2))))
             torch.bmm(probs[b], v[b], out=out[b])
@@ -78,7 +88,7 @@ class CausalAttentionFunction(torch.autograd.Function):
         grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         for b, p in enumerate(probs):
             grad_p = torch.bmm(grad[b], v[b].transpose(1, 2))
-            grad_s = torch._softmax_backward_data(grad_p, p, -1, BF16)
+            grad_s = torch._softmax_backward_data(grad_p, p, -1, PRODUCT)
             torch.bmm(grad_s, k[b], out=grad_q[b])
             torch.bmm(grad_s.transpose(1, 2), q[b], out=grad_k[b])
             torch.bmm(p.transpose(1, 2), grad[b], out=grad_v[b])
@@ -93,7 +103,7 @@ def causal_attention(q, k, v):
 def swiglu_forward(h, weight):
     """weight * silu(gate) * up for h = [gate | up]."""
     gate, up = h.float().chunk(2, dim=1)
-    return (gate * gate.sigmoid() * up * weight.float()).to(BF16)
+    return (gate * gate.sigmoid() * up * weight.float()).to(PRODUCT)
 
 
 @torch.compile(dynamic=True)
@@ -104,13 +114,13 @@ def swiglu_backward(h, weight, grad):
     grad_weight = (grad * silu * up).sum(-1)
     grad = grad * weight.float()
     grad_gate = grad * up * (sigmoid * (1 + gate - silu))
-    return torch.cat([grad_gate, grad * silu], dim=1).to(BF16), grad_weight
+    return torch.cat([grad_gate, grad * silu], dim=1).to(PRODUCT), grad_weight
 
 
 class RoutedExpertsFunction(torch.autograd.Function):
     """Sum over each token's experts of weight * down(silu(gate x) * up x).
 
-    x [N, H] bfloat16, weights and chosen [N, K], gate_up [E, 2I, H], down [E, H, I] bfloat16.
+    x [N, H], weights and chosen [N, K], gate_up [E, 2I, H], down [E, H, I].
     Tokens are sorted by expert once; expert e then owns a contiguous run of rows. A run is padded
     to a multiple of PAD rows, because the matrix library compiles a kernel for each new row count.
     Padding rows copy token 0 with weight zero, which keeps every gradient of theirs at zero.
@@ -134,16 +144,16 @@ class RoutedExpertsFunction(torch.autograd.Function):
         place[order] = slots
         token = torch.zeros(total, dtype=torch.int64)
         token[slots] = order // top_k
-        weight = torch.zeros(total, 1, dtype=BF16)
-        weight[slots, 0] = weights.flatten()[order].to(BF16)
+        weight = torch.zeros(total, 1, dtype=PRODUCT)
+        weight[slots, 0] = weights.flatten()[order].to(PRODUCT)
 
         rows = x.index_select(0, token)
-        h = torch.empty(total, 2 * inner_size, dtype=BF16)
+        h = torch.empty(total, 2 * inner_size, dtype=PRODUCT)
         for xe, he, w in zip(rows.split(counts), h.split(counts), gate_up.unbind()):
             torch.mm(xe, w.t(), out=he)
         # The router weight is applied to the I inner values: fewer than the H outputs.
         inner = swiglu_forward(h, weight)
-        y = torch.empty(total, x.shape[1], dtype=BF16)
+        y = torch.empty(total, x.shape[1], dtype=PRODUCT)
         for ae, ye, w in zip(inner.split(counts), y.split(counts), down.unbind()):
             torch.mm(ae, w.t(), out=ye)
         ctx.save_for_backward(token, place, rows, h, weight, inner, gate_up, down)
@@ -187,7 +197,7 @@ def softmax_loss(logits, target):
     total = (logits - top).exp().sum(-1, keepdim=True).log() + top
     loss = (total - logits.gather(1, target.unsqueeze(1))).sum()
     hit = torch.arange(logits.shape[1]) == target.unsqueeze(1)
-    return loss, ((logits - total).exp() - hit.float()).to(BF16)
+    return loss, ((logits - total).exp() - hit.float()).to(PRODUCT)
 
 
 class TokenLossFunction(torch.autograd.Function):
@@ -214,7 +224,7 @@ class TokenLossFunction(torch.autograd.Function):
     def backward(ctx, grad):
         grad_hidden, grad_head = ctx.saved_tensors
         factor = grad / len(grad_hidden)
-        return grad_hidden * factor, (grad_head * factor).to(BF16), None
+        return grad_hidden * factor, (grad_head * factor).to(PRODUCT), None
 
 
 def token_losses(hidden, head, targets):

@@ -11,7 +11,7 @@ Parameters are float32; products run in bfloat16; the residual stream stays floa
 import torch
 from torch import nn
 
-from kernels import causal_attention, fake_nvfp4, rms_norm, routed_experts, token_losses
+from kernels import causal_attention, fake_nvfp4, rms_norm, routed_experts, to_product, token_losses
 
 CONFIG = {
     "vocab_size": 4096,
@@ -42,14 +42,14 @@ LATENT_NORM_EPS = 1e-6
 
 
 class Linear(nn.Module):
-    """y = x W^T in bfloat16, without bias. W starts orthogonal in scale, or at zero where asked."""
+    """y = x W^T in the product type, without bias. W starts at unit gain, or at zero where asked."""
 
     def __init__(self, inputs, outputs, gain=1.0):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(outputs, inputs) * gain * inputs**-0.5)
 
     def forward(self, x):
-        return x @ self.weight.to(torch.bfloat16).t()
+        return x @ to_product(self.weight).t()
 
 
 class RMSNorm(nn.Module):
@@ -162,7 +162,7 @@ class Experts(nn.Module):
             gate, up = gate_up.chunk(2, dim=1)  # gate and up have tensor scales of their own
             gate_up = torch.cat([fake_nvfp4(gate), fake_nvfp4(up)], dim=1)
             down = fake_nvfp4(down)
-        return routed_experts(x, weights, chosen, gate_up.to(torch.bfloat16), down.to(torch.bfloat16))
+        return routed_experts(x, weights, chosen, to_product(gate_up), to_product(down))
 
 
 class MoE(nn.Module):
@@ -211,7 +211,7 @@ class Backbone(nn.Module):
         cos, sin = self.cos[: ids.shape[1]], self.sin[: ids.shape[1]]
         x = self.embed_tokens(ids)
         for layer in self.layers:
-            x = layer(x, cos.to(torch.bfloat16), sin.to(torch.bfloat16))
+            x = layer(x, to_product(cos), to_product(sin))
         return self.norm(x)
 
 
@@ -231,4 +231,4 @@ class Storyteller(nn.Module):
     def loss(self, ids):
         """Mean negative log-likelihood (nats per token) of ids[:, 1:]."""
         hidden = self.model(ids[:, :-1])
-        return token_losses(hidden.flatten(0, 1), self.lm_head.weight.to(torch.bfloat16), ids[:, 1:].flatten())
+        return token_losses(hidden.flatten(0, 1), to_product(self.lm_head.weight), ids[:, 1:].flatten())

@@ -3,7 +3,8 @@
     python train.py --train TRAIN.npy --valid VALID.npy --run RUN_DIR [--decay-at T --end-at T]
 
 The token files come from tokenizer.py. RUN_DIR receives checkpoint.pt (written beside its place,
-then renamed, so a stopped process never leaves half a file) and log.tsv. The learning rate is
+then renamed, so a stopped process never leaves half a file) and log.tsv. SIGTERM stops the run after
+its current step with a checkpoint. The learning rate is
 constant after a short warm-up; from --decay-at to --end-at (local ISO times) it falls linearly to
 zero by the clock, so a run ends well at a chosen time whatever the machine's speed. Other settings
 may change between one start and the next: batch and context are taken from the command line.
@@ -12,6 +13,7 @@ may change between one start and the next: batch and context are taken from the 
 import argparse
 import math
 import os
+import signal
 import time
 from datetime import datetime
 from pathlib import Path
@@ -168,12 +170,12 @@ def main():
     began, recent, recent_tokens, mark = time.time(), 0.0, 0, time.time()
     micro_steps = max(1, args.batch // args.micro)
     rows = min(args.batch, args.micro) // args.context
-    done = False
-    while not done:
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    while not stop:
         now = time.time()
         factor = rate_factor(step, now, args)
-        done = (args.end_at and now >= args.end_at) or (args.max_steps and step >= args.max_steps)
-        if done:
+        if (args.end_at and now >= args.end_at) or (args.max_steps and step >= args.max_steps):
             break
         for moe in model.moe_layers():
             moe.experts.quantise = factor < args.quantise_below and step >= args.warmup
@@ -205,13 +207,13 @@ def main():
             keep()
             mark = time.time()
     seconds += time.time() - began
+    keep()
     for moe in model.moe_layers():
         moe.experts.quantise = False
     log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\tend, not quantised\n")
     for moe in model.moe_layers():
         moe.experts.quantise = True
     log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\tend, experts in NVFP4\n")
-    keep()
 
 
 if __name__ == "__main__":
