@@ -36,7 +36,7 @@ struct ModelInfo {
   int top_k = 0;
   std::size_t expert_bytes = 0;  // weights of one routed expert, as they are streamed
   std::size_t dense_bytes = 0;   // weights that every step streams, whatever the routing
-  std::vector<int> kv_planes{};    // widths for the KvStore
+  std::vector<int> kv_planes{};  // widths for the KvStore
 };
 
 // Scratch memory of one step, made once for the largest batch. Opaque to the engine.

@@ -34,7 +34,7 @@ struct WeightView {
   Format format = Format::kF32;
   Shape shape;                      // logical: [out, in] for a linear layer, whatever the packing
   const std::byte* data = nullptr;  // row-major; NVFP4: [out, in / 2], even element in the low nibble
-  ScaleView scales;
+  ScaleView scales{};
 };
 
 // Element (row, column) of a matrix, or element `column` of a vector (row 0), dequantised. Slow: for loading

@@ -1,0 +1,107 @@
+#include "nn/dsa_indexer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "nn/nn_testing.h"
+
+namespace tagalong::nn {
+namespace {
+
+using tensor::Format;
+
+constexpr DsaConfig kConfig{.heads = 2, .dim = 16, .rope = 4, .top_k = 5};
+constexpr int kHidden = 32;
+constexpr int kQLora = 16;
+constexpr int kPositions = 20;
+
+// Selected slots of every row of one sequence of kPositions rows, in blocks 1, 0.
+std::vector<std::vector<std::int32_t>> select(const DsaIndexer& indexer, const std::vector<float>& x,
+                                              int threads) {
+  const cache::BlockTable table{.blocks = {1, 0}};
+  const cache::BlockTable* tables[] = {&table};
+  const std::vector<int> widths{kConfig.dim};
+  cache::KvStore kv(widths, 2, cache::KvType::kF32);
+  base::ThreadPool pool(threads);
+  DsaWorkspace workspace(kConfig, kPositions, kPositions, threads);
+  QuantizedRows scratch(kPositions, kHidden);
+  SlotSelection selection(kPositions, kConfig.top_k);
+  std::vector<std::int32_t> positions(kPositions);
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<std::int32_t> sequences(kPositions, 0);
+  RopeAngles angles(kConfig.rope, 100.0, kPositions);
+  angles.set(positions);
+  const auto q_resid = random_values(kPositions * kQLora, 3);
+  indexer.select({kernels::select_kernels("auto"), pool}, {positions, sequences, tables}, angles, x.data(),
+                 q_resid.data(), kv, 0, workspace, scratch, selection);
+  std::vector<std::vector<std::int32_t>> chosen;
+  for (int r = kConfig.top_k; r < kPositions; ++r) {
+    chosen.emplace_back(selection.row(r), selection.row(r) + kConfig.top_k);
+  }
+  return chosen;
+}
+
+struct Fixture {
+  TestWeight query{Format::kF32, kConfig.heads* kConfig.dim, kQLora, 1};
+  TestWeight key{Format::kF32, kConfig.dim, kHidden, 2};
+  TestWeight weights{Format::kF32, kConfig.heads, kHidden, 3};
+  std::vector<float> x = random_values(kPositions * kHidden, 4);
+
+  DsaIndexer indexer() const {
+    DsaIndexer i;
+    i.config = kConfig;
+    i.query = Linear(query.view);
+    i.key = Linear(key.view);
+    i.norm_weight.assign(kConfig.dim, 1.0F);
+    i.norm_bias.assign(kConfig.dim, 0.0F);
+    i.weights = Linear(weights.view);
+    return i;
+  }
+};
+
+TEST(DsaIndexer, ChoosesDistinctVisibleSlotsInOrderOfPosition) {
+  const Fixture fixture;
+  const cache::BlockTable table{.blocks = {1, 0}};
+  const auto chosen = select(fixture.indexer(), fixture.x, 1);
+  std::size_t not_the_first = 0;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    std::vector<std::int32_t> visible;
+    for (std::int32_t t = 0; t <= static_cast<std::int32_t>(i) + kConfig.top_k; ++t)
+      visible.push_back(table.slot(t));
+    std::size_t at = 0;  // the chosen ones are a subsequence of the visible ones
+    for (const std::int32_t slot : chosen[i]) {
+      while (at < visible.size() && visible[at] != slot) ++at;
+      ASSERT_LT(at, visible.size()) << "row " << i;
+      not_the_first += at >= static_cast<std::size_t>(kConfig.top_k) ? 1 : 0;
+      ++at;
+    }
+  }
+  EXPECT_GT(not_the_first, 10U);
+}
+
+TEST(DsaIndexer, EqualScoresGoToTheEarlierPositions) {
+  Fixture fixture;
+  std::fill(fixture.weights.data.begin(), fixture.weights.data.end(), std::byte{0});
+  for (const auto& slots : select(fixture.indexer(), fixture.x, 2)) {
+    EXPECT_EQ(slots, (std::vector<std::int32_t>{16, 17, 18, 19, 20}));
+  }
+}
+
+TEST(DsaIndexer, NotANumberRanksLowest) {
+  Fixture fixture;
+  // Position 0 has a NaN key: it may be chosen only when nothing else is left.
+  fixture.x[0] = NAN;
+  for (const auto& slots : select(fixture.indexer(), fixture.x, 1)) {
+    EXPECT_EQ(std::count(slots.begin(), slots.end(), 16), 0);
+  }
+}
+
+TEST(DsaIndexer, InvarianceUnderThreads) {
+  const Fixture fixture;
+  const auto one = select(fixture.indexer(), fixture.x, 1);
+  for (const int threads : {2, 3}) EXPECT_EQ(select(fixture.indexer(), fixture.x, threads), one);
+}
+
+}  // namespace
+}  // namespace tagalong::nn

@@ -1,0 +1,69 @@
+#include "nn/linear.h"
+
+#include <cmath>
+
+#include "nn/nn_testing.h"
+
+namespace tagalong::nn {
+namespace {
+
+using tensor::Format;
+
+std::vector<float> apply(const Linear& linear, const Context& context, const std::vector<float>& x,
+                         int rows) {
+  std::vector<float> y(static_cast<std::size_t>(rows) * static_cast<std::size_t>(linear.outputs()), -1.0F);
+  QuantizedRows scratch(rows, linear.inputs());
+  linear.apply(context, x.data(), rows, y.data(), scratch);
+  return y;
+}
+
+TEST(Linear, MultipliesEveryFormatAndOddWidths) {
+  for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
+    for (const int outputs : {1, 16, 23, 64}) {
+      const int inputs = 80;
+      const TestWeight weight(format, outputs, inputs, 7);
+      const Linear linear(weight.view);
+      const int rows = 11;
+      const auto x = random_values(static_cast<std::size_t>(rows * inputs), 3);
+      base::ThreadPool pool(2);
+      const auto y = apply(linear, {kernels::select_kernels("auto"), pool}, x, rows);
+      for (int r = 0; r < rows; ++r) {
+        for (int o = 0; o < outputs; ++o) {
+          double exact = 0;
+          double size = 0;
+          double step = 0;
+          for (int k = 0; k < inputs; ++k) {
+            exact += weight.at(o, k) * x[static_cast<std::size_t>(r * inputs + k)];
+            size += std::fabs(weight.at(o, k) * x[static_cast<std::size_t>(r * inputs + k)]);
+            step += std::fabs(weight.at(o, k)) * 5.0 / 254;  // half an int8 step of a group with amax below 5
+          }
+          const double bound = size * inputs * 0x1p-24 + (format == Format::kNVFP4 ? step : 0.0);
+          ASSERT_NEAR(y[static_cast<std::size_t>(r * outputs + o)], exact, bound);
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, InvarianceUnderThreadsAndBatch) {
+  for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
+    const TestWeight weight(format, 70, 64, 9);
+    const Linear linear(weight.view);
+    const auto x = random_values(19 * 64, 5);
+    base::ThreadPool one(1);
+    const auto whole = apply(linear, {kernels::select_kernels("auto"), one}, x, 19);
+    for (const int threads : {1, 2, 3, 5}) {
+      base::ThreadPool pool(threads);
+      const Context context{kernels::select_kernels("auto"), pool};
+      EXPECT_TRUE(same_bits(apply(linear, context, x, 19), whole)) << threads;
+      for (int r = 0; r < 19; ++r) {
+        const std::vector<float> row(x.begin() + r * 64, x.begin() + (r + 1) * 64);
+        const std::vector<float> expected(whole.begin() + r * 70, whole.begin() + (r + 1) * 70);
+        EXPECT_TRUE(same_bits(apply(linear, context, row, 1), expected)) << threads << " row " << r;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tagalong::nn

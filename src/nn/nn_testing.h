@@ -1,0 +1,60 @@
+// Helpers of this room's tests: random numbers and weights that own their bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/select.h"
+#include "nn/context.h"
+#include "tensor/formats/bf16.h"
+#include "tensor/weight_view.h"
+
+namespace tagalong::nn {
+
+inline std::vector<float> random_values(std::size_t count, std::uint32_t seed, float scale = 1.0F) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0.0F, scale);
+  std::vector<float> values(count);
+  for (float& v : values) v = normal(engine);
+  return values;
+}
+
+struct TestWeight {
+  std::vector<std::byte> data;
+  std::vector<std::byte> scales;
+  tensor::WeightView view;
+
+  TestWeight(tensor::Format format, int rows, int columns, std::uint32_t seed) {
+    const auto count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    view = {.name = "test", .format = format, .shape = {rows, columns}};
+    std::mt19937 engine(seed);
+    if (format == tensor::Format::kNVFP4) {
+      data.resize(count / 2);
+      scales.resize(count / 16);
+      for (auto& b : data) b = static_cast<std::byte>(engine());
+      for (auto& b : scales) b = static_cast<std::byte>(0x28 + engine() % 16);  // 0.25 .. 0.94
+      view.scales = {.block = scales.data(), .tensor = 0.05F};
+    } else {
+      const auto values = random_values(count, seed, 0.2F);
+      const std::size_t width = format == tensor::Format::kF32 ? 4 : 2;
+      data.resize(count * width);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint16_t half = tensor::float_to_bf16(values[i]);
+        std::memcpy(&data[i * width], width == 4 ? static_cast<const void*>(&values[i]) : &half, width);
+      }
+    }
+    view.data = data.data();
+  }
+
+  double at(int row, int column) const { return tensor::weight_at(view, row, column); }
+};
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace tagalong::nn
