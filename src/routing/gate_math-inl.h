@@ -1,0 +1,93 @@
+// exp, log1p and the scores of a router over an abstract vector. Included by each row_kernels_<isa>.cpp
+// inside its own namespace and target region, after it has defined `Vec` (kLanes floats) and its operations:
+//   load, store, set1, add, sub, mul, div, sqrt, min, max, less (a < b), is_nan, select (mask ? a : b),
+//   power_of_two (2^n of an integral n in [-126, 127]).
+// No include guard on purpose; no headers here, because a header read inside a target region would be
+// compiled for that target everywhere.
+//
+// Errors, with u = 2^-24 the unit roundoff. Only x <= 0 is ever raised to e.
+//   exp_negative: n ln2 is subtracted in two parts, the first exactly; r carries at most u |r| + 2^-31, the
+//     polynomial of degree 7 misses 0.35^8 / 8! < 6e-9 = 0.1 u, Horner's last two steps round to 1.5 u: below
+//     3 u.
+//   log1p_unit: 2 atanh(z), z = e / (2 + e) <= 1/3; z rounds twice, the series stops at z^15 and misses
+//     z^16 / 17 * 9/8 < 2e-9 = 0.03 u, Horner and the last product give 2 u: below 5 u.
+//   sigmoid: exp, a sum and a quotient: below 6 u. sqrt_softplus: (5 u + 3 u + u) / 2 + u: below 6 u.
+// The tests hold all of them to 8 u = 2^-21, and to the smallest denormal below the normal range.
+
+// e^x for x <= 0; 0 below -104, where the true value rounds to 0. NaN stays NaN.
+inline Vec exp_negative(Vec x) {
+  const Vec floor = set1(-104.0F);
+  const Vec clamped = select(less(x, floor), floor, x);
+  const Vec shifter = set1(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
+  const Vec n = sub(add(mul(clamped, set1(1.44269502F)), shifter), shifter);
+  // ln 2 = high + low; high has 15 bits, so n * high and the first difference are exact for |n| <= 256.
+  const Vec r = sub(sub(clamped, mul(n, set1(0.693145752F))), mul(n, set1(1.42860677e-6F)));
+  Vec poly = set1(1.0F / 5040.0F);
+  poly = add(mul(poly, r), set1(1.0F / 720.0F));
+  poly = add(mul(poly, r), set1(1.0F / 120.0F));
+  poly = add(mul(poly, r), set1(1.0F / 24.0F));
+  poly = add(mul(poly, r), set1(1.0F / 6.0F));
+  poly = add(mul(poly, r), set1(0.5F));
+  poly = add(mul(poly, r), set1(1.0F));
+  poly = add(mul(poly, r), set1(1.0F));
+  // 2^n in two halves: the first product is exact, the second rounds once even into the denormals.
+  const Vec half = sub(add(mul(n, set1(0.5F)), shifter), shifter);
+  const Vec scaled = mul(mul(poly, power_of_two(half)), power_of_two(sub(n, half)));
+  return select(less(x, floor), set1(0.0F), scaled);
+}
+
+// log(1 + e) for e in [0, 1].
+inline Vec log1p_unit(Vec e) {
+  const Vec z = div(e, add(e, set1(2.0F)));
+  const Vec z2 = mul(z, z);
+  Vec series = set1(1.0F / 15.0F);
+  series = add(mul(series, z2), set1(1.0F / 13.0F));
+  series = add(mul(series, z2), set1(1.0F / 11.0F));
+  series = add(mul(series, z2), set1(1.0F / 9.0F));
+  series = add(mul(series, z2), set1(1.0F / 7.0F));
+  series = add(mul(series, z2), set1(1.0F / 5.0F));
+  series = add(mul(series, z2), set1(1.0F / 3.0F));
+  series = mul(series, z2);
+  const Vec twice = add(z, z);
+  return add(twice, mul(twice, series));
+}
+
+inline Vec negative_magnitude(Vec l) { return select(less(l, set1(0.0F)), l, sub(set1(0.0F), l)); }
+
+inline Vec sigmoid(Vec l) {
+  const Vec e = exp_negative(negative_magnitude(l));
+  return div(select(less(l, set1(0.0F)), e, set1(1.0F)), add(set1(1.0F), e));
+}
+
+// sqrt(max(l, 0) + log(1 + e^-|l|)); +infinity scores like the largest float, so that sums stay finite.
+inline Vec sqrt_softplus(Vec l) {
+  const Vec e = exp_negative(negative_magnitude(l));
+  const Vec positive = select(less(l, set1(0.0F)), set1(0.0F), min(l, set1(3.40282347e38F)));
+  return sqrt(add(positive, log1p_unit(e)));
+}
+
+// exp(l - largest), 1 where they are equal (also at infinities).
+inline Vec exp_below(Vec l, Vec largest) {
+  return select(less(l, largest), exp_negative(sub(l, largest)), set1(1.0F));
+}
+
+// The score of each logit; NaN scores 0.
+inline Vec score_of(Scoring scoring, Vec l, Vec largest, Vec sum) {
+  Vec score = set1(0.0F);
+  switch (scoring) {
+    case Scoring::kSoftmax:
+      score = div(exp_below(l, largest), sum);
+      break;
+    case Scoring::kTopKThenSoftmax:
+      score = exp_below(l, largest);
+      break;
+    case Scoring::kSqrtSoftplus:
+      score = sqrt_softplus(l);
+      break;
+    case Scoring::kSigmoid:
+    case Scoring::kSigmoidInput:
+      score = sigmoid(l);
+      break;
+  }
+  return select(is_nan(l), set1(0.0F), score);
+}

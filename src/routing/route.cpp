@@ -1,0 +1,258 @@
+#include "routing/route.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "base/check.h"
+#include "routing/group_filter.h"
+#include "routing/order_code.h"
+#include "routing/policy_list.h"
+#include "routing/policy_step.h"
+
+namespace tagalong::routing {
+
+namespace {
+
+constexpr float kDenominatorGuard = 1e-20F;  // as the reference models add it
+
+std::size_t code_stride(const RouterSpec& spec) {
+  return static_cast<std::size_t>((spec.experts + kCodeAlign - 1) / kCodeAlign * kCodeAlign);
+}
+
+void check_capacity(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy& policy,
+                    const RouteScratch& scratch, const RoutePlan& plan) {
+  const std::size_t rows = input.roles.size();
+  const auto experts = static_cast<std::size_t>(spec.experts);
+  CHECK(input.logits.size() == rows * experts, "{} logits for {} rows of {}", input.logits.size(), rows,
+        experts);
+  CHECK(rows <= scratch.norms.size() && code_stride(spec) <= scratch.widest_row,
+        "{} rows of {} experts in a smaller scratch", rows, experts);
+  CHECK(static_cast<std::size_t>(std::max(spec.top_k, policy.k_max)) <= scratch.most_choices, "k_max {}",
+        policy.k_max);
+  CHECK(rows <= plan.row_counts.size() &&
+            rows * static_cast<std::size_t>(plan_slots(spec, policy)) <= plan.entries.size() &&
+            static_cast<std::size_t>(spec.plan_experts()) <= plan.active.size(),
+        "{} rows of {} experts in a smaller plan", rows, experts);
+  CHECK(spec.hash_table.empty() || input.token_ids.size() == rows, "{} token ids for {} rows",
+        input.token_ids.size(), rows);
+}
+
+// Keys and exact choice of one row. Returns whether a logit is NaN.
+bool choose_exact(const PolicyStep& step, int row) {
+  const RouterSpec& spec = step.spec;
+  RouteScratch& scratch = step.scratch;
+  const auto r = static_cast<std::size_t>(row);
+  const float* logits = step.logits_of(row).data();
+  RowNorm& norm = scratch.norms[r];
+  norm = RowNorm{};
+  if (spec.scoring == Scoring::kSoftmax || spec.scoring == Scoring::kTopKThenSoftmax) {
+    norm = scratch.kernels->softmax_norm(logits, spec.experts);
+  }
+  std::uint32_t* codes = scratch.codes.data() + r * code_stride(spec);
+  const float* bias = spec.correction_bias.empty() ? nullptr : spec.correction_bias.data();
+  const bool nan = scratch.kernels->codes(spec.scoring, logits, bias, spec.experts, norm, codes);
+  std::int32_t* ids = scratch.exact_ids.data() + r * static_cast<std::size_t>(spec.top_k);
+  if (!spec.hash_table.empty()) {
+    const auto k = static_cast<std::size_t>(spec.top_k);
+    const auto token = static_cast<std::size_t>(step.input.token_ids[r]);
+    CHECK((token + 1) * k <= spec.hash_table.size(), "token id {}", step.input.token_ids[r]);
+    std::copy_n(spec.hash_table.begin() + static_cast<std::ptrdiff_t>(token * k), k, ids);
+    return nan;
+  }
+  if (spec.topk_groups < spec.groups) mask_other_groups(spec, codes);
+  const int found = scratch.kernels->top_k(codes, spec.experts, nullptr, spec.top_k, ids);
+  CHECK(found == spec.top_k, "{} of {} experts", found, spec.top_k);
+  return nan;
+}
+
+// The place of an expert in the row's own ranking, 0 for the best.
+int rank_of(std::span<const std::uint32_t> codes, int id) {
+  const std::uint32_t own = codes[static_cast<std::size_t>(id)];
+  int rank = 0;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    rank += static_cast<int>(codes[i] > own || (codes[i] == own && static_cast<int>(i) < id));
+  }
+  return rank;
+}
+
+// The row's best experts of the base set: k_max at most, none beyond max_rank of its own ranking.
+int choose_from_base(const PolicyStep& step, int row, std::int32_t* ids) {
+  const RoutingPolicy& policy = step.policy;
+  const int k_max = policy.k_max == 0 ? step.spec.top_k : policy.k_max;
+  const std::uint32_t* codes =
+      step.scratch.codes.data() + static_cast<std::size_t>(row) * code_stride(step.spec);
+  const int found = step.scratch.kernels->top_k(codes, step.spec.experts, step.base().data(), k_max, ids);
+  if (policy.max_rank == 0 || policy.max_rank >= step.spec.experts) return found;
+  const std::span<const std::uint32_t> row_codes(codes, static_cast<std::size_t>(step.spec.experts));
+  int within = found;
+  while (within > 0 && rank_of(row_codes, ids[within - 1]) >= policy.max_rank) --within;
+  return within;
+}
+
+double sum_of(std::span<const float> scores) {
+  float sum = 0.0F;
+  for (const float score : scores) sum += score;
+  return static_cast<double>(sum);
+}
+
+// Weights of a row's chosen experts, in place; returns the share of the exact choice's score they hold.
+double weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chosen,
+             std::span<float> weights) {
+  const RouterSpec& spec = step.spec;
+  const std::span<const std::int32_t> exact = step.exact_of(row);
+  scores_of(step, row, chosen, weights);
+  const auto sum = static_cast<float>(sum_of(weights));
+  float exact_sum = sum;
+  if (!std::ranges::equal(chosen, exact)) {
+    std::array<float, kMaxTopK> scores;
+    scores_of(step, row, exact, std::span(scores).first(exact.size()));
+    exact_sum = static_cast<float>(sum_of(std::span<const float>(scores).first(exact.size())));
+    // A model that does not renormalise expects the mass of its exact choice.
+    if (!spec.renormalise && spec.scoring != Scoring::kTopKThenSoftmax) {
+      const float restore = exact_sum / (sum + kDenominatorGuard);
+      for (float& weight : weights) weight *= restore;
+    }
+  }
+  if (spec.renormalise || spec.scoring == Scoring::kTopKThenSoftmax) {
+    for (float& weight : weights) weight /= sum + kDenominatorGuard;
+  }
+  for (float& weight : weights) weight *= spec.scaling;
+  return exact_sum > 0.0F ? static_cast<double>(sum) / static_cast<double>(exact_sum) : 1.0;
+}
+
+int missing_from(std::span<const std::int32_t> exact, std::span<const std::int32_t> chosen) {
+  if (std::ranges::equal(exact, chosen)) return 0;
+  int missing = 0;
+  for (const std::int32_t id : exact)
+    missing += static_cast<int>(std::ranges::find(chosen, id) == chosen.end());
+  return missing;
+}
+
+// Experts of rows that stay exact, and what is resident, are in every base set.
+void seed_base(const PolicyStep& step) {
+  clear(step.base());
+  for (std::size_t w = 0; w < step.input.resident.size() && w < step.base().size(); ++w) {
+    step.base()[w] = step.input.resident[w];
+  }
+  for (int row = 0; row < step.rows; ++row) {
+    if (step.is_decode(row) || step.input.roles[static_cast<std::size_t>(row)] == RowRole::kPadding) continue;
+    for (const std::int32_t id : step.exact_of(row)) insert(step.base(), id);
+  }
+}
+
+// The CSR view of what the row view holds.
+void build_csr(RoutePlan& plan, std::vector<std::int32_t>& positions) {
+  const auto experts = static_cast<std::size_t>(plan.experts);
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  std::fill_n(positions.begin(), experts, 0);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {
+    for (const std::int32_t id : plan.ids_of(static_cast<int>(row)))
+      ++positions[static_cast<std::size_t>(id)];
+  }
+  plan.active_count = 0;
+  std::int32_t total = 0;
+  for (std::size_t id = 0; id < experts; ++id) {
+    const std::int32_t size = positions[id];
+    positions[id] = total;
+    if (size == 0) continue;
+    plan.active[static_cast<std::size_t>(plan.active_count)] = static_cast<std::int32_t>(id);
+    plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
+    ++plan.active_count;
+    total += size;
+  }
+  plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {
+    for (std::size_t slot = row * slots, end = slot + static_cast<std::size_t>(plan.row_counts[row]);
+         slot < end; ++slot) {
+      auto& position = positions[static_cast<std::size_t>(plan.row_ids[slot])];
+      plan.entries[static_cast<std::size_t>(position++)] = {static_cast<std::int32_t>(row),
+                                                            plan.row_weights[slot]};
+    }
+  }
+}
+
+}  // namespace
+
+void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy& policy,
+           RouteScratch& scratch, RoutePlan& plan) {
+  check_capacity(input, spec, policy, scratch, plan);
+  const PolicyMethod& method = method_of(policy.kind);
+  const auto rows = static_cast<int>(input.roles.size());
+  const auto decode_rows = static_cast<int>(std::ranges::count(input.roles, RowRole::kDecode));
+  const PolicyStep step{.input = input,
+                        .spec = spec,
+                        .policy = policy,
+                        .scratch = scratch,
+                        .rows = rows,
+                        .decode_rows = decode_rows,
+                        .votes = std::min(votes_per_row(policy, input.layer, decode_rows), spec.top_k)};
+
+  plan.rows = rows;
+  plan.experts = spec.plan_experts();
+  plan.slots = plan_slots(spec, policy);
+  plan.weight_side = spec.scoring == Scoring::kSigmoidInput ? WeightSide::kInput : WeightSide::kOutput;
+  plan.stats = RouteStats{.decode_rows = decode_rows};
+
+  const ExpertSet exact_union(scratch.exact_union.data(), expert_set_words(spec.experts));
+  clear(exact_union);
+  for (int row = 0; row < rows; ++row) {
+    if (input.roles[static_cast<std::size_t>(row)] == RowRole::kPadding) continue;
+    ++plan.stats.rows;
+    plan.stats.nan_rows += static_cast<int>(choose_exact(step, row));
+    for (const std::int32_t id : step.exact_of(row)) insert(exact_union, id);
+  }
+  plan.stats.experts_exact = count(exact_union);
+
+  const bool exact =
+      decode_rows == 0 || decode_rows < policy.min_rows || !spec.hash_table.empty() || method.is_exact(step);
+  if (!exact) {
+    seed_base(step);
+    method.choose(step);
+  }
+
+  const auto k = static_cast<std::size_t>(spec.top_k);
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  double kept = 0.0;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+    std::int32_t* ids = plan.row_ids.data() + r * slots;
+    float* weights = plan.row_weights.data() + r * slots;
+    std::size_t used = 0;
+    if (input.roles[r] != RowRole::kPadding) {
+      const int row = static_cast<int>(r);
+      const bool touched = !exact && step.is_decode(row);
+      if (touched && method.shape == PolicyMethod::Shape::kBaseSet) {
+        used = static_cast<std::size_t>(choose_from_base(step, row, ids));
+      } else {
+        used = touched ? static_cast<std::size_t>(scratch.chosen_counts[r]) : k;
+        std::copy_n(step.exact_of(row).begin(), used, ids);
+      }
+      const std::span<const std::int32_t> chosen(ids, used);
+      const double share = weigh(step, row, chosen, std::span(weights, used));
+      if (step.is_decode(row)) {
+        kept += share;
+        plan.stats.short_rows += static_cast<int>(used < k);
+        plan.stats.replaced_slots += missing_from(step.exact_of(row), chosen);
+      }
+      for (int shared = 0; shared < spec.fused_shared_experts; ++shared, ++used) {
+        ids[used] = spec.experts + shared;
+        weights[used] = 1.0F;
+      }
+    }
+    plan.row_counts[r] = static_cast<std::int32_t>(used);
+    std::fill(ids + used, ids + slots, -1);
+    std::fill(weights + used, weights + slots, 0.0F);
+  }
+  if (decode_rows > 0) plan.stats.kept_mass = kept / decode_rows;
+
+  build_csr(plan, scratch.expert_rows);
+  const auto active = plan.active_experts();
+  plan.stats.experts = static_cast<int>(std::ranges::lower_bound(active, spec.experts) - active.begin());
+}
+
+void route(std::span<const float> logits, const RouterSpec& spec, const RoutingPolicy& policy,
+           std::span<const RowRole> roles, RouteScratch& scratch, RoutePlan& plan) {
+  route(RouteInput{.logits = logits, .roles = roles}, spec, policy, scratch, plan);
+}
+
+}  // namespace tagalong::routing
