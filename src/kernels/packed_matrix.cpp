@@ -20,27 +20,35 @@ constexpr float kNvfp4SumFactor = 128.0F;
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// Superblock `block` of the 16 rows of tile `t`, written to `out` [576].
+// Eight consecutive codes (two a byte, the even one low) as four bytes: code k beside code k + 4.
+std::uint32_t pair_codes(std::uint32_t codes) {
+  const auto spread = [](std::uint32_t four) {
+    four = (four | four << 8) & 0x00FF00FFU;
+    return (four | four << 4) & 0x0F0F0F0FU;
+  };
+  return spread(codes & 0xFFFFU) | spread(codes >> 16) << 4;
+}
+
+// Superblock `block` of the 16 rows of tile `t`, written to `out` [576], which is zero.
 void pack_superblock(const WeightView& w, int t, int block, std::byte* out) {
-  const int outputs = static_cast<int>(w.shape[0]);
-  const int inputs = static_cast<int>(w.shape[1]);
+  const auto outputs = w.shape[0];
+  const auto inputs = w.shape[1];
   for (int group = 0; group < kSuperblock / kGroup; ++group) {
-    const int k0 = block * kSuperblock + group * kGroup;
-    if (k0 >= inputs) return;  // the rest of the padding stays zero
+    const std::int64_t k = std::int64_t{block} * kSuperblock + group * kGroup;
+    if (k >= inputs) return;  // the rest is padding
     for (int r = 0; r < kRowTile; ++r) {
-      const int row = t * kRowTile + r;
+      const std::int64_t row = std::int64_t{t} * kRowTile + r;
       if (row >= outputs) break;
-      const std::size_t first = static_cast<std::size_t>(row) * static_cast<std::size_t>(inputs) + k0;
-      const auto scale = std::to_integer<unsigned>(w.scales.block[first / kGroup]);
+      const std::int64_t first = row * inputs + k;
+      const std::byte scale = w.scales.block[first / kGroup];
       // The kernels know no negative scale: its sign moves into the values.
-      const unsigned flip = (scale & 0x80U) != 0 ? 8U : 0U;
-      out[group * kRowTile + r] = static_cast<std::byte>(scale & 0x7FU);
-      for (int k = 0; k < kGroup; ++k) {
-        const auto pair = std::to_integer<unsigned>(w.data[(first + k) / 2]);
-        const unsigned code = ((k % 2 == 0 ? pair : pair >> 4) & 0xFU) ^ flip;
-        const int line = k / 8;
-        std::byte& byte = out[64 + (group * 2 + line) * 64 + r * 4 + k % 4];
-        byte |= static_cast<std::byte>(k % 8 < 4 ? code : code << 4);
+      const std::uint32_t flip = (scale & std::byte{0x80}) != std::byte{0} ? 0x88888888U : 0U;
+      out[group * kRowTile + r] = scale & std::byte{0x7F};
+      for (int line = 0; line < 2; ++line) {
+        std::uint32_t codes;
+        std::memcpy(&codes, w.data + first / 2 + line * 4, sizeof(codes));
+        codes = pair_codes(codes ^ flip);
+        std::memcpy(out + 64 + (group * 2 + line) * 64 + r * 4, &codes, sizeof(codes));
       }
     }
   }

@@ -90,6 +90,7 @@ template <int kStreams>
 inline void nvfp4_streams(const Nvfp4Tile& t) {
   int m = 0;
   for (; m + 8 <= t.rows; m += 8) nvfp4_rows<8, kStreams>(t, m);
+  for (; m + 6 <= t.rows; m += 6) nvfp4_rows<6, kStreams>(t, m);
   for (; m + 4 <= t.rows; m += 4) nvfp4_rows<4, kStreams>(t, m);
   for (; m + 2 <= t.rows; m += 2) nvfp4_rows<2, kStreams>(t, m);
   if (m < t.rows) nvfp4_rows<1, kStreams>(t, m);
