@@ -112,6 +112,7 @@ routing::RouterSpec read_router(const Config& config) {
   spec.renormalise = config.boolean_or("norm_topk_prob", true);
   spec.scaling = static_cast<float>(config.real_or("routed_scaling_factor", 1.0));
   spec.fused_shared_experts = config.integer("n_shared_experts", {.min = 0, .max = 64}) > 0 ? 1 : 0;
+  spec.correction_bias.assign(static_cast<std::size_t>(spec.experts), 0.0F);  // each layer brings its own
   routing::validate(spec, "config.json");
   return spec;
 }
