@@ -40,6 +40,13 @@ void check_votes(const RoutingPolicy& policy, const RouterSpec& spec, std::strin
   }
 }
 
+void check_budget(const RoutingPolicy& policy, const RouterSpec& spec, std::string_view name) {
+  if (policy.budget < spec.top_k || policy.budget > spec.experts) {
+    throw base::input_error("{}: policy '{}': budget = {}, expected {}..{}", name, to_string(policy),
+                            policy.budget, spec.top_k, spec.experts);
+  }
+}
+
 const PolicyMethod kOeaMethod = {
     .kind = PolicyKind::kOea,
     .name = "oea",

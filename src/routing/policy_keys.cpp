@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
-#include <cstdint>
+#include <cstddef>
+#include <limits>
+#include <system_error>
 
 namespace tagalong::routing {
 
@@ -94,6 +95,17 @@ constexpr PolicyKey kKeys[] = {
      write_value<&RoutingPolicy::k_max>},
     {"max_rank", "0..4096, 0 being all experts", read_int<&RoutingPolicy::max_rank, 0, kMaxExperts>,
      write_value<&RoutingPolicy::max_rank>},
+    {"budget", "1..4096", read_int<&RoutingPolicy::budget, 1, kMaxExperts>,
+     write_value<&RoutingPolicy::budget>},
+    {"per_rank", "0..4096, 0 being the fullest rank's votes",
+     read_int<&RoutingPolicy::per_rank, 0, kMaxExperts>, write_value<&RoutingPolicy::per_rank>},
+    {"top_per_token", "0..64, 0 being all experts", read_int<&RoutingPolicy::top_per_token, 0, kMaxTopK>,
+     write_value<&RoutingPolicy::top_per_token>},
+    {"drop", "0..4096", read_int<&RoutingPolicy::drop, 0, kMaxExperts>, write_value<&RoutingPolicy::drop>},
+    {"k_min", "1..64", read_int<&RoutingPolicy::k_min, 1, kMaxTopK>, write_value<&RoutingPolicy::k_min>},
+    {"t", "0..1", read_share<&RoutingPolicy::t, true>, write_value<&RoutingPolicy::t>},
+    {"seed", "0..2147483647", read_int<&RoutingPolicy::seed, 0, std::numeric_limits<int>::max()>,
+     write_value<&RoutingPolicy::seed>},
     {"min_rows", "1..1048576", read_int<&RoutingPolicy::min_rows, 1, 1 << 20>,
      write_value<&RoutingPolicy::min_rows>},
     {"k0_by_layer", "one 1..64 per layer, as 4/4/3", read_k0_by_layer, write_k0_by_layer},

@@ -8,8 +8,8 @@ namespace tagalong::routing {
 namespace {
 
 constexpr const PolicyMethod* kPolicies[] = {
-    &kExactMethod,
-    &kOeaMethod,
+    &kExactMethod, &kOeaMethod, &kOeaBudgetMethod, &kOeaRanksMethod, &kXshareMethod,
+    &kLynxMethod,  &kSerMethod, &kTopPMethod,      &kPrunedMethod,   &kRandomSetMethod,
 };
 
 }  // namespace

@@ -34,11 +34,22 @@ struct PolicyStep {
     return {scratch.exact_ids.data() + static_cast<std::size_t>(row) * k, k};
   }
   // The experts decode rows may use. Holds the experts of exact rows and the resident ones from the start.
+  // Working memory of the policy.
+  std::span<double> values() const { return {scratch.values.data(), static_cast<std::size_t>(spec.experts)}; }
+  ExpertSet spare_set() const { return {scratch.spare_set.data(), expert_set_words(spec.experts)}; }
   ExpertSet base() const { return {scratch.base.data(), expert_set_words(spec.experts)}; }
 };
 
 // Scores of `ids` in a row, in that order; the same bits wherever they are computed.
 void scores_of(const PolicyStep& step, int row, std::span<const std::int32_t> ids, std::span<float> scores);
+
+// Adds to `values` what each expert is worth to the decode rows: the gate weight (a row's weights sum to one)
+// summed over the rows that choose it exactly. `values` is [experts] and cleared first.
+void sum_gate_weights(const PolicyStep& step, std::span<double> values);
+
+// Adds experts to the base set, the most valuable first and ties to the lower id, while the set holds fewer
+// than `size`. Experts worth nothing are left out.
+void fill_base(const PolicyStep& step, std::span<const double> values, int size);
 
 // How many of the row's exact experts, best first and at most `limit`, it takes to hold the share p of its
 // score: of the softmax over all experts, or, for scores that do not sum to one, of the sum over its k.

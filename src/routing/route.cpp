@@ -51,6 +51,8 @@ bool choose_exact(const PolicyStep& step, int row) {
   }
   std::uint32_t* codes = scratch.codes.data() + r * code_stride(spec);
   const float* bias = spec.correction_bias.empty() ? nullptr : spec.correction_bias.data();
+  // Sums of two logits do not rank like sums of two scores: such groups need scores as keys, bias or not.
+  if (bias == nullptr && spec.group_score == GroupScore::kSumOfTopTwo) bias = scratch.zeros.data();
   const bool nan = scratch.kernels->codes(spec.scoring, logits, bias, spec.experts, norm, codes);
   std::int32_t* ids = scratch.exact_ids.data() + r * static_cast<std::size_t>(spec.top_k);
   if (!spec.hash_table.empty()) {
@@ -248,6 +250,13 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
   build_csr(plan, scratch.expert_rows);
   const auto active = plan.active_experts();
   plan.stats.experts = static_cast<int>(std::ranges::lower_bound(active, spec.experts) - active.begin());
+  if (input.placement != nullptr) {
+    plan.stats.fullest_rank_exact = fullest_rank(*input.placement, exact_union);
+    clear(step.base());
+    for (const std::int32_t id : active.first(static_cast<std::size_t>(plan.stats.experts)))
+      insert(step.base(), id);
+    plan.stats.fullest_rank = fullest_rank(*input.placement, step.base());
+  }
 }
 
 void route(std::span<const float> logits, const RouterSpec& spec, const RoutingPolicy& policy,

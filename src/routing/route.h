@@ -10,6 +10,7 @@
 #include <span>
 
 #include "routing/expert_set.h"
+#include "routing/placement.h"
 #include "routing/route_plan.h"
 #include "routing/route_scratch.h"
 #include "routing/router_spec.h"
@@ -23,6 +24,8 @@ struct RouteInput {
   std::span<const RowRole> roles;             // [rows]
   std::span<const std::int32_t> token_ids{};  // [rows], read by layers with a hash table only
   int layer = 0;                              // MoE layer counted from 0, for per-layer knobs
+  std::uint64_t step = 0;                     // of the engine; only controls that draw at random look at it
+  const Placement* placement = nullptr;       // where experts live, for per-rank costs
   ConstExpertSet resident{};                  // experts that cost nothing today: part of every base set
 };
 

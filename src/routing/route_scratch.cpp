@@ -27,8 +27,10 @@ void RouteScratch::reserve(int rows, const RouterSpec& spec, const RoutingPolicy
   grow(exact_ids, row_capacity * most_choices);
   grow(chosen_counts, row_capacity);
   grow(scores, padded);
+  grow(zeros, expert_capacity);
   grow(values, expert_capacity);
   grow(base, expert_set_words(spec.experts));
+  grow(spare_set, expert_set_words(spec.experts));
   grow(exact_union, expert_set_words(spec.experts));
   grow(expert_rows, static_cast<std::size_t>(spec.plan_experts()) + 1);
 }

@@ -23,6 +23,10 @@ void validate_groups(const RouterSpec& spec, std::string_view name) {
     throw input_error("{}: groups = {}, expected a divisor of experts = {}", name, spec.groups, spec.experts);
   }
   validate_range(name, "topk_groups", spec.topk_groups, 1, spec.groups);
+  if (spec.group_score == GroupScore::kSumOfTopTwo && spec.scoring != Scoring::kSigmoid &&
+      spec.scoring != Scoring::kSqrtSoftplus && spec.scoring != Scoring::kSoftmax) {
+    throw input_error("{}: group_score = sum of top two where the logits are ranked, expected max", name);
+  }
   const int group_size = spec.experts / spec.groups;
   if (spec.topk_groups * group_size < spec.top_k) {
     throw input_error("{}: topk_groups = {} leaves {} experts, expected at least top_k = {}", name,
@@ -32,11 +36,6 @@ void validate_groups(const RouterSpec& spec, std::string_view name) {
     throw input_error(
         "{}: group_score = none, expected max or sum of top two when topk_groups = {} < groups = {}", name,
         spec.topk_groups, spec.groups);
-  }
-  if (spec.group_score == GroupScore::kSumOfTopTwo && spec.correction_bias.empty()) {
-    // Without a bias the keys are logits, whose sums do not rank like the sums of scores.
-    throw input_error(
-        "{}: group_score = sum of top two without correction_bias, expected one (zeros will do)", name);
   }
   if (spec.group_score == GroupScore::kSumOfTopTwo && group_size < 2) {
     throw input_error("{}: group_score = sum of top two with {} expert per group, expected at least 2", name,
