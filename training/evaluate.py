@@ -1,11 +1,12 @@
 """Bits per byte of an exported model on text, NVFP4 rounding included.
 
-    python evaluate.py MODEL_DIR TEXT... [--context 512] [--stride 256]
+    python evaluate.py MODEL_DIR TEXT... [--context 512] [--stride 256] [--checkpoint CHECKPOINT.pt]
 
 TEXT is a corpus file (.xz or plain, books separated by `<|endoftext|>`) or several plain texts.
 Each book is read by itself, after one separator token. A window slides by `stride`; only its last
 `stride` tokens count, so that apart from a book's beginning every token sees at least
-`context - stride` tokens before it.
+`context - stride` tokens before it. With --checkpoint the training weights are measured instead,
+before any rounding, with the tokenizer of MODEL_DIR.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import torch
 from tokenizers import Tokenizer
 
 from checkpoint import load_storyteller
+from model import Storyteller
 from tokenizer import encode_books, read_books
 
 
@@ -40,11 +42,16 @@ def main():
     parser.add_argument("texts", nargs="+")
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--stride", type=int, default=256)
+    parser.add_argument("--checkpoint")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
 
-    model = load_storyteller(args.model_dir)
+    if args.checkpoint:
+        model = Storyteller()
+        model.load_state_dict(torch.load(args.checkpoint, weights_only=True)["model"])
+    else:
+        model = load_storyteller(args.model_dir)
     tokenizer = Tokenizer.from_file(f"{args.model_dir}/tokenizer.json")
     nats = bytes_read = tokens = 0
     for text in args.texts:

@@ -1,10 +1,11 @@
 """Writes a training checkpoint as a Hugging Face model directory.
 
-    python export.py CHECKPOINT.pt MODEL_DIR
+    python export.py CHECKPOINT.pt MODEL_DIR [--search]
 
 Routed experts become NVFP4 in ModelOpt's layout, one set of tensors per expert and projection; all
 else becomes BF16, except the router's correction bias, which stays F32. MODEL_DIR must already
-hold the tokenizer (tokenizer.py).
+hold the tokenizer (tokenizer.py). A run that ended with quantised training has fitted itself to the
+plain rounding rule; after any other, --search (block scales of least error) is the better choice.
 """
 
 import argparse
@@ -69,12 +70,12 @@ def hugging_face_config():
     }
 
 
-def tensors_of(state):
+def tensors_of(state, search):
     """The checkpoint's tensors under their names on disk."""
     out = {}
 
     def add_expert(name, weight):
-        weight, scale, scale_2 = pack(weight)
+        weight, scale, scale_2 = pack(weight, search)
         out[f"{name}.weight"] = weight
         out[f"{name}.weight_scale"] = scale
         out[f"{name}.weight_scale_2"] = scale_2
@@ -100,10 +101,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("model_dir", type=Path)
+    parser.add_argument("--search", action="store_true")
     args = parser.parse_args()
 
     state = torch.load(args.checkpoint, weights_only=True)
-    tensors = tensors_of(state["model"])
+    tensors = tensors_of(state["model"], args.search)
     save_file(tensors, args.model_dir / "model.safetensors", metadata={"format": "pt"})
     write = lambda name, value: (args.model_dir / name).write_text(json.dumps(value, indent=2) + "\n")
     write("config.json", hugging_face_config())

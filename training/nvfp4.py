@@ -28,7 +28,7 @@ def decode_e2m1(code):
     return torch.where(code & 8 != 0, -value, value)
 
 
-def pack(weight, search=True):
+def pack(weight, search=False):
     """Returns (weight, weight_scale, weight_scale_2). With `search`, each block also tries the scales
     a little above and below amax/6 and keeps the one with the least squared error; readers see no
     difference."""

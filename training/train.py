@@ -3,8 +3,8 @@
     python train.py --train TRAIN.npy --valid VALID.npy --run RUN_DIR [--decay-at T --end-at T]
 
 The token files come from tokenizer.py. RUN_DIR receives checkpoint.pt (written beside its place,
-then renamed, so a stopped process never leaves half a file) and log.tsv. SIGTERM stops the run after
-its current step with a checkpoint. The learning rate is
+then renamed, so a stopped process never leaves half a file) and log.tsv. SIGTERM or Ctrl-C stops the run
+after its current step with a checkpoint. The learning rate is
 constant after a short warm-up; from --decay-at to --end-at (local ISO times) it falls linearly to
 zero by the clock, so a run ends well at a chosen time whatever the machine's speed. Other settings
 may change between one start and the next: batch and context are taken from the command line.
@@ -171,7 +171,8 @@ def main():
     micro_steps = max(1, args.batch // args.micro)
     rows = min(args.batch, args.micro) // args.context
     stop = []
-    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.append(True))
     while not stop:
         now = time.time()
         factor = rate_factor(step, now, args)
