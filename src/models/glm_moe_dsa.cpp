@@ -3,8 +3,6 @@
 //
 // Source: the published configs and transformers' glm_moe_dsa, which the golden tests compare with.
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <string>
 
 #include "base/check.h"
@@ -12,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "models/architectures.h"
 #include "models/decoder_parts.h"
+#include "models/glm_moe_dsa_config.h"
 #include "nn/mla.h"
 #include "nn/moe.h"
 
@@ -20,165 +19,6 @@ namespace tagalong::models {
 namespace {
 
 using checkpoint::Checkpoint;
-using checkpoint::Config;
-using checkpoint::kDimension;
-
-// transformers builds the norms inside MLA with this, whatever rms_norm_eps says, and the bundled model is
-// trained so.
-constexpr float kMlaNormEps = 1e-6F;
-
-struct Hyperparameters {
-  int vocab, hidden, layers, max_context;
-  int intermediate, moe_intermediate, shared_intermediate;
-  float norm_eps;
-  double rope_theta;
-  bool tied_head;
-  nn::MlaConfig mla;
-  nn::DsaConfig dsa;
-  routing::RouterSpec router;
-  std::vector<bool> sparse_mlp;        // [layers] MoE or dense
-  std::vector<nn::Sparsity> sparsity;  // [layers]
-};
-
-int dimension(const Config& config, std::string_view key, int multiple = 1) {
-  const auto value = static_cast<int>(config.integer(key, kDimension));
-  if (value % multiple != 0) config.fail(key, fmt::format("{} is not a multiple of {}", value, multiple));
-  return value;
-}
-
-// Per layer: "dense" or "sparse" from mlp_layer_types, else the first first_k_dense_replace are dense.
-std::vector<bool> read_mlp_types(const Config& config, int layers) {
-  std::vector<bool> sparse(static_cast<std::size_t>(layers));
-  if (!config.has("mlp_layer_types")) {
-    const auto dense = config.integer_or("first_k_dense_replace", 3, {.min = 0, .max = kDimension.max});
-    for (int i = 0; i < layers; ++i) sparse[i] = i >= dense;
-    return sparse;
-  }
-  const auto types = config.strings("mlp_layer_types");
-  if (static_cast<int>(types.size()) < layers) {
-    config.fail("mlp_layer_types", fmt::format("{} entries for {} layers", types.size(), layers));
-  }
-  for (int i = 0; i < layers; ++i) {
-    if (types[i] != "dense" && types[i] != "sparse")
-      config.fail("mlp_layer_types", "unknown type " + types[i]);
-    sparse[i] = types[i] == "sparse";
-  }
-  return sparse;
-}
-
-// Per layer whether it has an indexer of its own: indexer_types, else index_topk_pattern ("FSSF"), else
-// every index_topk_freq-th layer from index_skip_topk_offset on.
-std::vector<bool> read_own_indexers(const Config& config, int layers) {
-  std::vector<bool> own(static_cast<std::size_t>(layers));
-  if (config.has("indexer_types")) {
-    const auto types = config.strings("indexer_types");
-    if (static_cast<int>(types.size()) < layers) {
-      config.fail("indexer_types", fmt::format("{} entries for {} layers", types.size(), layers));
-    }
-    for (int i = 0; i < layers; ++i) {
-      if (types[i] != "full" && types[i] != "shared")
-        config.fail("indexer_types", "unknown type " + types[i]);
-      own[i] = types[i] == "full";
-    }
-  } else if (config.has("index_topk_pattern")) {
-    const std::string pattern = config.string("index_topk_pattern");
-    if (static_cast<int>(pattern.size()) < layers || pattern.find_first_not_of("FS") != std::string::npos) {
-      config.fail("index_topk_pattern", fmt::format("'{}' is not {} letters F or S", pattern, layers));
-    }
-    for (int i = 0; i < layers; ++i) own[i] = pattern[i] == 'F';
-  } else {
-    const auto period = config.integer_or("index_topk_freq", 1, kDimension);
-    const auto offset = config.integer_or("index_skip_topk_offset", 2, {.min = 0, .max = kDimension.max});
-    for (int i = 0; i < layers; ++i) own[i] = std::max<std::int64_t>(i - offset + 1, 0) % period == 0;
-  }
-  if (!own[0]) config.fail("indexer_types", "the first layer shares an indexer, but there is none before it");
-  return own;
-}
-
-routing::RouterSpec read_router(const Config& config) {
-  if (const auto scoring = config.string_or("scoring_func", "sigmoid"); scoring != "sigmoid") {
-    config.fail("scoring_func", "'" + scoring + "' is not supported, only sigmoid");
-  }
-  if (const auto method = config.string_or("topk_method", "noaux_tc"); method != "noaux_tc") {
-    config.fail("topk_method", "'" + method + "' is not supported, only noaux_tc");
-  }
-  routing::RouterSpec spec;
-  spec.scoring = routing::Scoring::kSigmoid;
-  spec.experts = dimension(config, "n_routed_experts");
-  spec.top_k = dimension(config, "num_experts_per_tok");
-  spec.groups = static_cast<int>(config.integer_or("n_group", 1, kDimension));
-  spec.topk_groups = static_cast<int>(config.integer_or("topk_group", 1, kDimension));
-  if (spec.groups > 1) spec.group_score = routing::GroupScore::kSumOfTopTwo;
-  spec.renormalise = config.boolean_or("norm_topk_prob", true);
-  spec.scaling = static_cast<float>(config.real_or("routed_scaling_factor", 1.0));
-  spec.fused_shared_experts = config.integer("n_shared_experts", {.min = 0, .max = 64}) > 0 ? 1 : 0;
-  spec.correction_bias.assign(static_cast<std::size_t>(spec.experts), 0.0F);  // each layer brings its own
-  routing::validate(spec, "config.json");
-  return spec;
-}
-
-void refuse_variants(const Config& config) {
-  for (const char* key : {"attention_bias", "mlp_bias"}) {
-    if (config.boolean_or(key, false)) config.fail(key, "biases are not supported");
-  }
-  if (const auto act = config.string_or("hidden_act", "silu"); act != "silu") {
-    config.fail("hidden_act", "'" + act + "' is not supported, only silu");
-  }
-  if (const auto rope = config.optional_object("rope_parameters")) {
-    if (const auto type = rope->string_or("rope_type", "default"); type != "default") {
-      rope->fail("rope_type", "'" + type + "' is not supported, only default");
-    }
-  }
-}
-
-Hyperparameters read_config(const Config& config) {
-  refuse_variants(config);
-  Hyperparameters h{};
-  h.vocab = dimension(config, "vocab_size");
-  h.hidden = dimension(config, "hidden_size", 16);
-  h.layers = dimension(config, "num_hidden_layers");
-  h.max_context = dimension(config, "max_position_embeddings");
-  h.intermediate = dimension(config, "intermediate_size", 16);
-  h.moe_intermediate = dimension(config, "moe_intermediate_size", 16);
-  h.shared_intermediate =
-      h.moe_intermediate * static_cast<int>(config.integer("n_shared_experts", {.min = 0, .max = 64}));
-  h.norm_eps = static_cast<float>(config.real_or("rms_norm_eps", 1e-5, {.min = 0, .max = 1}));
-  h.rope_theta = config.rope_theta();
-  h.tied_head = config.boolean_or("tie_word_embeddings", false);
-
-  const auto style = [&](std::string_view key) {
-    return config.boolean_or(key, true) ? nn::RopeStyle::kInterleaved : nn::RopeStyle::kHalfSplit;
-  };
-  h.mla = {.hidden = h.hidden,
-           .heads = dimension(config, "num_attention_heads"),
-           .q_lora = dimension(config, "q_lora_rank", 16),
-           .kv_lora = dimension(config, "kv_lora_rank", 16),
-           .nope = dimension(config, "qk_nope_head_dim", 2),
-           .rope = dimension(config, "qk_rope_head_dim", 2),
-           .v = dimension(config, "v_head_dim"),
-           .norm_eps = kMlaNormEps,
-           .style = style("rope_interleave")};
-  h.mla.scale = 1.0F / std::sqrt(static_cast<float>(h.mla.nope + h.mla.rope));
-  if (h.mla.heads * h.mla.v % 16 != 0) {
-    config.fail("v_head_dim", fmt::format("{} heads of {} are not a multiple of 16", h.mla.heads, h.mla.v));
-  }
-  h.dsa = {.heads = dimension(config, "index_n_heads"),
-           .dim = dimension(config, "index_head_dim", 16),
-           .rope = h.mla.rope,
-           .top_k = dimension(config, "index_topk"),
-           .style = style("indexer_rope_interleave")};
-  if (h.dsa.rope > h.dsa.dim) config.fail("index_head_dim", "smaller than qk_rope_head_dim");
-
-  h.sparse_mlp = read_mlp_types(config, h.layers);
-  const std::vector<bool> own = read_own_indexers(config, h.layers);
-  for (int i = 0; i < h.layers; ++i) {
-    // With a context no longer than top_k everything is selected, and the indexer need not run.
-    const bool dense = h.dsa.top_k >= h.max_context;
-    h.sparsity.push_back(dense ? nn::Sparsity::kDense : own[i] ? nn::Sparsity::kOwn : nn::Sparsity::kShared);
-  }
-  h.router = read_router(config);
-  return h;
-}
 
 struct Layer {
   std::vector<float> input_norm;      // [hidden]
@@ -195,7 +35,7 @@ nn::GatedWeights load_gated(const Checkpoint& file, const std::string& name, int
           file.weight(name + ".down_proj", {hidden, intermediate})};
 }
 
-nn::Mla load_attention(const Checkpoint& file, const std::string& name, const Hyperparameters& h,
+nn::Mla load_attention(const Checkpoint& file, const std::string& name, const GlmConfig& h,
                        nn::Sparsity sparsity) {
   nn::Mla mla;
   const nn::MlaConfig& c = h.mla;
@@ -221,7 +61,7 @@ nn::Mla load_attention(const Checkpoint& file, const std::string& name, const Hy
   return mla;
 }
 
-nn::Moe load_moe(const Checkpoint& file, const std::string& name, const Hyperparameters& h,
+nn::Moe load_moe(const Checkpoint& file, const std::string& name, const GlmConfig& h,
                  base::ThreadPool& pool) {
   nn::Moe moe;
   moe.spec = h.router;
@@ -242,7 +82,7 @@ nn::Moe load_moe(const Checkpoint& file, const std::string& name, const Hyperpar
 
 // Buffers of one step. Rows are the batch's.
 struct GlmWorkspace : Workspace {
-  GlmWorkspace(const Hyperparameters& h, const WorkspaceLimits& limits)
+  GlmWorkspace(const GlmConfig& h, const WorkspaceLimits& limits)
       : residual(area(limits.rows, h.hidden)),
         normed(area(limits.rows, h.hidden)),
         block_out(area(limits.rows, h.hidden)),
@@ -280,7 +120,7 @@ struct GlmWorkspace : Workspace {
 class GlmMoeDsa : public Model {
  public:
   GlmMoeDsa(const Checkpoint& file, const LoadOptions& options)
-      : kernels_(options.kernels), h_(read_config(file.config())) {
+      : kernels_(options.kernels), h_(read_glm_config(file.config())) {
     embedding_ = Embedding(file.weight("model.embed_tokens", {h_.vocab, h_.hidden}));
     final_norm_ = file.vector("model.norm.weight", h_.hidden);
     head_ = nn::Linear(file.weight(h_.tied_head ? "model.embed_tokens" : "lm_head", {h_.vocab, h_.hidden}));
@@ -376,7 +216,7 @@ class GlmMoeDsa : public Model {
   }
 
   const kernels::Kernels& kernels_;
-  Hyperparameters h_;
+  GlmConfig h_;
   ModelInfo info_;
   Embedding embedding_;
   std::vector<Layer> layers_;
