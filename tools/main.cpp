@@ -32,6 +32,7 @@ constexpr std::array kCommands{
     Command{"Look", add_inspect_command},
     Command{"Look", add_logits_command},
     Command{"Look", add_version_command},
+    Command{"Measure", add_bench_command},
 };
 
 void set_up(CLI::App& app) {

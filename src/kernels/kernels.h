@@ -107,6 +107,12 @@ struct Kernels {
 
   void (*latent_attention)(const LatentAttention&);
   void (*index_scores)(const IndexScores&);
+
+  // The machine's ceilings, for benchmarks that quote their share of them.
+  // Reads `bytes` (a multiple of 256) as fast as loads allow; the result only keeps the loads alive.
+  std::uint32_t (*read_stream)(const std::byte* data, std::size_t bytes);
+  // Multiplies int8 pairs in registers, `rounds` times; returns how many products that were.
+  std::int64_t (*multiply_peak)(int rounds);
 };
 
 }  // namespace tagalong::kernels

@@ -104,6 +104,28 @@ void nvfp4_tile(const Nvfp4Tile& t) {
   }
 }
 
+std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
+  __m512i bits[4] = {};
+  for (std::size_t i = 0; i < bytes; i += 256) {
+    for (int j = 0; j < 4; ++j) bits[j] = _mm512_or_si512(bits[j], _mm512_loadu_si512(data + i + j * 64));
+  }
+  const __m512i all = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
+  return static_cast<std::uint32_t>(_mm512_reduce_or_epi32(all));
+}
+
+// Twelve chains hide the latency of vpdpbusd; the empty statement keeps the compiler from simplifying them.
+std::int64_t multiply_peak(int rounds) {
+  constexpr int kChains = 12;
+  __m512i sums[kChains] = {};
+  __m512i a = _mm512_set1_epi8(3);
+  for (int i = 0; i < rounds; ++i) {
+    __asm__ volatile("" : "+v"(a));
+    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, a, a);
+  }
+  for (__m512i& sum : sums) __asm__ volatile("" : "+v"(sum));
+  return std::int64_t{rounds} * kChains * 64;
+}
+
 constexpr Kernels kTable{
     .name = "avx512",
     .f32_tile = f32_tile,
@@ -116,6 +138,8 @@ constexpr Kernels kTable{
     .axpy = axpy,
     .latent_attention = latent_attention,
     .index_scores = index_scores,
+    .read_stream = read_stream,
+    .multiply_peak = multiply_peak,
 };
 
 }  // namespace

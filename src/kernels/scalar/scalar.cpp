@@ -194,6 +194,23 @@ void index_scores(const IndexScores& a) {
   }
 }
 
+std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < bytes; i += sizeof(bits)) bits |= load<std::uint32_t>(data, i / sizeof(bits));
+  return bits;
+}
+
+std::int64_t multiply_peak(int rounds) {
+  volatile std::int32_t factor = 3;
+  std::array<std::int32_t, 8> sums{};
+  const std::int32_t x = factor;
+  for (int i = 0; i < rounds; ++i) {
+    for (std::int32_t& sum : sums) sum += x * (i & 127);
+  }
+  factor = sums[0] + sums[7];
+  return std::int64_t{rounds} * 8;
+}
+
 }  // namespace
 }  // namespace scalar
 
@@ -210,6 +227,8 @@ const Kernels& scalar_kernels() {
       .axpy = scalar::axpy,
       .latent_attention = scalar::latent_attention,
       .index_scores = scalar::index_scores,
+      .read_stream = scalar::read_stream,
+      .multiply_peak = scalar::multiply_peak,
   };
   return kTable;
 }

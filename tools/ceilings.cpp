@@ -1,0 +1,55 @@
+#include "ceilings.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "base/check.h"
+
+namespace tagalong::tools {
+
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{256} << 20;
+constexpr int kRounds = 200'000;
+
+double seconds_of(auto&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Ceilings::Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool)
+    : kernels_(kernels), pool_(pool), buffer_(kBytes) {}
+
+void Ceilings::sample() {
+  const int workers = pool_.size();
+  const std::size_t part = kBytes / static_cast<std::size_t>(workers) / 256 * 256;
+  std::atomic<std::uint32_t> bits = 0;
+  const double reading = seconds_of([&] {
+    pool_.run(workers, [&](int task, int) {
+      bits |= kernels_.read_stream(buffer_.data() + static_cast<std::size_t>(task) * part, part);
+    });
+  });
+  CHECK(bits == 0, "the buffer is zero, {:x} was read", bits.load());
+  bandwidths_.push_back(static_cast<double>(part) * workers / reading);
+
+  std::atomic<std::int64_t> products = 0;
+  const double multiplying =
+      seconds_of([&] { pool_.run(workers, [&](int, int) { products += kernels_.multiply_peak(kRounds); }); });
+  rates_.push_back(static_cast<double>(products.load()) / multiplying);
+}
+
+double Ceilings::bytes_per_second() const { return median(bandwidths_); }
+double Ceilings::products_per_second() const { return median(rates_); }
+
+double median(std::vector<double> values) {
+  CHECK(!values.empty());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace tagalong::tools

@@ -1,0 +1,37 @@
+// What this machine can do at most, measured with the threads and the instruction set of the measurement
+// beside it: on shared machines both move from minute to minute, so they are taken in the same run,
+// interleaved.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+
+namespace tagalong::tools {
+
+class Ceilings {
+ public:
+  // Allocates 256 MB, far beyond any cache, to stream through.
+  Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool);
+
+  // Takes one sample of each; about 30 ms.
+  void sample();
+
+  // Medians of the samples so far.
+  double bytes_per_second() const;
+  double products_per_second() const;  // int8 multiplications with their additions
+
+ private:
+  const kernels::Kernels& kernels_;
+  base::ThreadPool& pool_;
+  base::AlignedBuffer<std::byte> buffer_;
+  std::vector<double> bandwidths_;
+  std::vector<double> rates_;
+};
+
+double median(std::vector<double> values);
+
+}  // namespace tagalong::tools

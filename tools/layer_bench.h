@@ -1,0 +1,39 @@
+// Times one MoE layer, router and experts, on random rows under several batch sizes and routing policies.
+//
+// Rounds interleave all cases with samples of the machine's ceilings; each call routes fresh rows, so the
+// experts it touches are cold when the layer is larger than the caches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ceilings.h"
+#include "kernels/kernels.h"
+#include "nn/moe.h"
+#include "routing/routing_policy.h"
+
+namespace tagalong::tools {
+
+struct LayerCase {
+  int rows = 1;
+  routing::RoutingPolicy policy;
+};
+
+struct LayerResult {
+  double microseconds = 0;        // median over the rounds
+  double experts = 0;             // mean distinct routed experts per call
+  double experts_exact = 0;       // the same under exact routing
+  double kept_mass = 0;           // mean
+  double bytes = 0;               // mean weights streamed per call, router and shared expert included
+  double floor_microseconds = 0;  // max of bytes over bandwidth and products over peak, at the medians
+  std::uint64_t hash = 0;         // of all outputs
+};
+
+// progress() after each round.
+std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std::vector<LayerCase>& cases,
+                                     int rounds, const kernels::Kernels& kernels, base::ThreadPool& pool,
+                                     Ceilings& ceilings, const std::function<void()>& progress);
+
+}  // namespace tagalong::tools
