@@ -1,7 +1,8 @@
 // exp, log1p and the scores of a router over an abstract vector. Included by each row_kernels_<isa>.cpp
 // inside its own namespace and target region, after it has defined `Vec` (kLanes floats) and its operations:
-//   load, store, set1, add, sub, mul, div, sqrt, min, max, less (a < b), is_nan, select (mask ? a : b),
-//   power_of_two (2^n of an integral n in [-126, 127]).
+//   load, store, set1, add, sub, mul, div, sqrt, min, max (the second operand where the first is NaN),
+//   less (a < b), is_nan, select (mask ? a : b), negative_abs (-|a|), nearest (to an integer, ties to even),
+//   scale (a * 2^n, rounded once, for an integral n in [-151, 0]).
 // No include guard on purpose; no headers here, because a header read inside a target region would be
 // compiled for that target everywhere.
 //
@@ -14,12 +15,11 @@
 //   sigmoid: exp, a sum and a quotient: below 6 u. sqrt_softplus: (5 u + 3 u + u) / 2 + u: below 6 u.
 // The tests hold all of them to 8 u = 2^-21, and to the smallest denormal below the normal range.
 
-// e^x for x <= 0; 0 below -104, where the true value rounds to 0. NaN stays NaN.
+// e^x for x <= 0. At -104 and below the scaled polynomial lies under half the smallest denormal and becomes
+// 0. NaN gives a number: callers that may meet one ask is_nan.
 inline Vec exp_negative(Vec x) {
-  const Vec floor = set1(-104.0F);
-  const Vec clamped = select(less(x, floor), floor, x);
-  const Vec shifter = set1(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
-  const Vec n = sub(add(mul(clamped, set1(1.44269502F)), shifter), shifter);
+  const Vec clamped = max(x, set1(-104.0F));
+  const Vec n = nearest(mul(clamped, set1(1.44269502F)));
   // ln 2 = high + low; high has 15 bits, so n * high and the first difference are exact for |n| <= 256.
   const Vec r = sub(sub(clamped, mul(n, set1(0.693145752F))), mul(n, set1(1.42860677e-6F)));
   Vec poly = set1(1.0F / 5040.0F);
@@ -30,10 +30,7 @@ inline Vec exp_negative(Vec x) {
   poly = add(mul(poly, r), set1(0.5F));
   poly = add(mul(poly, r), set1(1.0F));
   poly = add(mul(poly, r), set1(1.0F));
-  // 2^n in two halves: the first product is exact, the second rounds once even into the denormals.
-  const Vec half = sub(add(mul(n, set1(0.5F)), shifter), shifter);
-  const Vec scaled = mul(mul(poly, power_of_two(half)), power_of_two(sub(n, half)));
-  return select(less(x, floor), set1(0.0F), scaled);
+  return scale(poly, n);
 }
 
 // log(1 + e) for e in [0, 1].
@@ -52,16 +49,14 @@ inline Vec log1p_unit(Vec e) {
   return add(twice, mul(twice, series));
 }
 
-inline Vec negative_magnitude(Vec l) { return select(less(l, set1(0.0F)), l, sub(set1(0.0F), l)); }
-
 inline Vec sigmoid(Vec l) {
-  const Vec e = exp_negative(negative_magnitude(l));
+  const Vec e = exp_negative(negative_abs(l));
   return div(select(less(l, set1(0.0F)), e, set1(1.0F)), add(set1(1.0F), e));
 }
 
 // sqrt(max(l, 0) + log(1 + e^-|l|)); +infinity scores like the largest float, so that sums stay finite.
 inline Vec sqrt_softplus(Vec l) {
-  const Vec e = exp_negative(negative_magnitude(l));
+  const Vec e = exp_negative(negative_abs(l));
   const Vec positive = select(less(l, set1(0.0F)), set1(0.0F), min(l, set1(3.40282347e38F)));
   return sqrt(add(positive, log1p_unit(e)));
 }
@@ -71,8 +66,8 @@ inline Vec exp_below(Vec l, Vec largest) {
   return select(less(l, largest), exp_negative(sub(l, largest)), set1(1.0F));
 }
 
-// The score of each logit; NaN scores 0.
-inline Vec score_of(Scoring scoring, Vec l, Vec largest, Vec sum) {
+// The score of each logit; of NaN some number or NaN.
+inline Vec raw_score_of(Scoring scoring, Vec l, Vec largest, Vec sum) {
   Vec score = set1(0.0F);
   switch (scoring) {
     case Scoring::kSoftmax:
@@ -89,5 +84,10 @@ inline Vec score_of(Scoring scoring, Vec l, Vec largest, Vec sum) {
       score = sigmoid(l);
       break;
   }
-  return select(is_nan(l), set1(0.0F), score);
+  return score;
+}
+
+// The score of each logit; NaN scores 0.
+inline Vec score_of(Scoring scoring, Vec l, Vec largest, Vec sum) {
+  return select(is_nan(l), set1(0.0F), raw_score_of(scoring, l, largest, sum));
 }

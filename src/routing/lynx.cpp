@@ -15,11 +15,11 @@ constexpr std::string_view kNeeded[] = {"drop"};
 constexpr std::string_view kOptional[] = {"min_rows"};
 
 void choose(const PolicyStep& step) {
-  const std::span<double> uses = step.values();
-  std::ranges::fill(uses, 0.0);
+  const std::span<std::uint64_t> uses = step.values();
+  std::ranges::fill(uses, 0U);
   for (int row = 0; row < step.rows; ++row) {
     if (!step.is_decode(row)) continue;
-    for (const std::int32_t id : step.exact_of(row)) uses[static_cast<std::size_t>(id)] += 1.0;
+    for (const std::int32_t id : step.exact_of(row)) ++uses[static_cast<std::size_t>(id)];
   }
   const int size = count(ConstExpertSet(step.scratch.exact_union.data(), step.base().size()));
   fill_base(step, uses, std::max(step.spec.top_k, size - step.policy.drop));

@@ -30,13 +30,13 @@ void choose(const PolicyStep& step) {
   const int level = std::max(step.policy.per_rank, *std::max_element(held.begin(), held.begin() + ranks));
 
   sum_gate_weights(step, step.values());
-  const std::span<double> values = step.values();
+  const std::span<std::uint64_t> values = step.values();
   // Experts whose rank is full are worth nothing more; each round adds the best of the rest.
   while (true) {
     int best = -1;
     for (int id = 0; id < step.spec.experts; ++id) {
-      const double value = values[static_cast<std::size_t>(id)];
-      if (value <= 0.0 || contains(step.base(), id)) continue;
+      const std::uint64_t value = values[static_cast<std::size_t>(id)];
+      if (value == 0 || contains(step.base(), id)) continue;
       if (held[static_cast<std::size_t>(rank_of_expert(step, id))] >= level) continue;
       if (best < 0 || value > values[static_cast<std::size_t>(best)]) best = id;
     }

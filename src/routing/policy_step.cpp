@@ -13,28 +13,33 @@ void scores_of(const PolicyStep& step, int row, std::span<const std::int32_t> id
                                step.scratch.norms[static_cast<std::size_t>(row)], scores.data());
 }
 
-void sum_gate_weights(const PolicyStep& step, std::span<double> values) {
-  std::ranges::fill(values, 0.0);
+std::uint64_t fixed_point(float score) {
+  constexpr float kOne = 0x1p40F;
+  return static_cast<std::uint64_t>(std::min(score, 8.0F) * kOne);
+}
+
+void sum_gate_weights(const PolicyStep& step, std::span<std::uint64_t> values) {
+  std::ranges::fill(values, 0U);
   std::array<float, kMaxTopK> scores;
   for (int row = 0; row < step.rows; ++row) {
     if (!step.is_decode(row)) continue;
     const std::span<const std::int32_t> exact = step.exact_of(row);
     scores_of(step, row, exact, std::span(scores).first(exact.size()));
-    double sum = 0.0;
-    for (std::size_t i = 0; i < exact.size(); ++i) sum += static_cast<double>(scores[i]);
-    if (sum <= 0.0) continue;
+    float sum = 0.0F;
+    for (std::size_t i = 0; i < exact.size(); ++i) sum += scores[i];
+    if (sum <= 0.0F) continue;
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      values[static_cast<std::size_t>(exact[i])] += static_cast<double>(scores[i]) / sum;
+      values[static_cast<std::size_t>(exact[i])] += fixed_point(scores[i] / sum);
     }
   }
 }
 
-void fill_base(const PolicyStep& step, std::span<const double> values, int size) {
+void fill_base(const PolicyStep& step, std::span<const std::uint64_t> values, int size) {
   for (int held = count(step.base()); held < size; ++held) {
     int best = -1;
     for (int id = 0; id < step.spec.experts; ++id) {
-      const double value = values[static_cast<std::size_t>(id)];
-      if (value > 0.0 && !contains(step.base(), id) &&
+      const std::uint64_t value = values[static_cast<std::size_t>(id)];
+      if (value > 0 && !contains(step.base(), id) &&
           (best < 0 || value > values[static_cast<std::size_t>(best)])) {
         best = id;
       }

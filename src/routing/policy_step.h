@@ -35,7 +35,9 @@ struct PolicyStep {
   }
   // The experts decode rows may use. Holds the experts of exact rows and the resident ones from the start.
   // Working memory of the policy.
-  std::span<double> values() const { return {scratch.values.data(), static_cast<std::size_t>(spec.experts)}; }
+  std::span<std::uint64_t> values() const {
+    return {scratch.values.data(), static_cast<std::size_t>(spec.experts)};
+  }
   ExpertSet spare_set() const { return {scratch.spare_set.data(), expert_set_words(spec.experts)}; }
   ExpertSet base() const { return {scratch.base.data(), expert_set_words(spec.experts)}; }
 };
@@ -43,13 +45,17 @@ struct PolicyStep {
 // Scores of `ids` in a row, in that order; the same bits wherever they are computed.
 void scores_of(const PolicyStep& step, int row, std::span<const std::int32_t> ids, std::span<float> scores);
 
+// A score (not negative, not NaN) as a whole number of 2^-40, so that sums over the batch do not depend on
+// the order of its rows. Saturates at 8, which leaves room for 2^20 rows.
+std::uint64_t fixed_point(float score);
+
 // Adds to `values` what each expert is worth to the decode rows: the gate weight (a row's weights sum to one)
 // summed over the rows that choose it exactly. `values` is [experts] and cleared first.
-void sum_gate_weights(const PolicyStep& step, std::span<double> values);
+void sum_gate_weights(const PolicyStep& step, std::span<std::uint64_t> values);
 
 // Adds experts to the base set, the most valuable first and ties to the lower id, while the set holds fewer
 // than `size`. Experts worth nothing are left out.
-void fill_base(const PolicyStep& step, std::span<const double> values, int size);
+void fill_base(const PolicyStep& step, std::span<const std::uint64_t> values, int size);
 
 // How many of the row's exact experts, best first and at most `limit`, it takes to hold the share p of its
 // score: of the softmax over all experts, or, for scores that do not sum to one, of the sum over its k.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 
 #include "base/check.h"
 #include "routing/group_filter.h"
@@ -92,39 +93,41 @@ int choose_from_base(const PolicyStep& step, int row, std::int32_t* ids) {
   return within;
 }
 
-double sum_of(std::span<const float> scores) {
+float sum_of(std::span<const float> scores) {
   float sum = 0.0F;
   for (const float score : scores) sum += score;
-  return static_cast<double>(sum);
+  return sum;
 }
 
-// Weights of a row's chosen experts, in place; returns the share of the exact choice's score they hold.
-double weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chosen,
+// Weights of a row's chosen experts, in place; returns the share of the exact choice's score they hold. The
+// exact choice itself takes the same steps as any other, so that an untouched row has the bits of exact
+// routing.
+double weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chosen, bool is_exact,
              std::span<float> weights) {
   const RouterSpec& spec = step.spec;
-  const std::span<const std::int32_t> exact = step.exact_of(row);
+  const bool renormalise = spec.renormalise || spec.scoring == Scoring::kTopKThenSoftmax;
   scores_of(step, row, chosen, weights);
-  const auto sum = static_cast<float>(sum_of(weights));
-  float exact_sum = sum;
-  if (!std::ranges::equal(chosen, exact)) {
+  const float sum = sum_of(weights);
+  const float guarded = sum + kDenominatorGuard;
+  double share = 1.0;
+  if (!is_exact) {
+    const std::span<const std::int32_t> exact = step.exact_of(row);
     std::array<float, kMaxTopK> scores;
     scores_of(step, row, exact, std::span(scores).first(exact.size()));
-    exact_sum = static_cast<float>(sum_of(std::span<const float>(scores).first(exact.size())));
-    // A model that does not renormalise expects the mass of its exact choice.
-    if (!spec.renormalise && spec.scoring != Scoring::kTopKThenSoftmax) {
-      const float restore = exact_sum / (sum + kDenominatorGuard);
+    const float exact_sum = sum_of(std::span<const float>(scores).first(exact.size()));
+    if (exact_sum > 0.0F) share = static_cast<double>(sum) / static_cast<double>(exact_sum);
+    if (!renormalise) {
+      // Such a model expects the mass of its exact choice. Bounded, because zero scores times an infinite
+      // factor would be NaN.
+      const float restore = std::min(exact_sum / guarded, std::numeric_limits<float>::max());
       for (float& weight : weights) weight *= restore;
     }
   }
-  if (spec.renormalise || spec.scoring == Scoring::kTopKThenSoftmax) {
-    for (float& weight : weights) weight /= sum + kDenominatorGuard;
-  }
-  for (float& weight : weights) weight *= spec.scaling;
-  return exact_sum > 0.0F ? static_cast<double>(sum) / static_cast<double>(exact_sum) : 1.0;
+  for (float& weight : weights) weight = (renormalise ? weight / guarded : weight) * spec.scaling;
+  return share;
 }
 
 int missing_from(std::span<const std::int32_t> exact, std::span<const std::int32_t> chosen) {
-  if (std::ranges::equal(exact, chosen)) return 0;
   int missing = 0;
   for (const std::int32_t id : exact)
     missing += static_cast<int>(std::ranges::find(chosen, id) == chosen.end());
@@ -157,10 +160,10 @@ void build_csr(RoutePlan& plan, std::vector<std::int32_t>& positions) {
   for (std::size_t id = 0; id < experts; ++id) {
     const std::int32_t size = positions[id];
     positions[id] = total;
-    if (size == 0) continue;
+    // Written always and kept if used: which experts are active is nothing a processor could foresee.
     plan.active[static_cast<std::size_t>(plan.active_count)] = static_cast<std::int32_t>(id);
     plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
-    ++plan.active_count;
+    plan.active_count += static_cast<int>(size != 0);
     total += size;
   }
   plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
@@ -230,9 +233,10 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
         std::copy_n(step.exact_of(row).begin(), used, ids);
       }
       const std::span<const std::int32_t> chosen(ids, used);
-      const double share = weigh(step, row, chosen, std::span(weights, used));
-      if (step.is_decode(row)) {
-        kept += share;
+      const bool is_exact = !touched || std::ranges::equal(chosen, step.exact_of(row));
+      const double share = weigh(step, row, chosen, is_exact, std::span(weights, used));
+      if (step.is_decode(row)) kept += share;
+      if (!is_exact) {
         plan.stats.short_rows += static_cast<int>(used < k);
         plan.stats.replaced_slots += missing_from(step.exact_of(row), chosen);
       }

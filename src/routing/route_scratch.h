@@ -32,7 +32,7 @@ struct RouteScratch {
   std::vector<std::int32_t> chosen_counts;  // [rows], what policies that shorten rows decide
   std::vector<float> scores;                // [experts], one row's scores
   std::vector<float> zeros;                 // [experts], the correction bias of models without one
-  std::vector<double> values;               // [experts], what an expert is worth to the batch
+  std::vector<std::uint64_t> values;        // [experts], what an expert is worth to the batch
   std::vector<std::uint64_t> base;          // the experts that decode rows may use
   std::vector<std::uint64_t> spare_set;     // working memory of a policy
   std::vector<std::uint64_t> exact_union;   // the experts of exact routing

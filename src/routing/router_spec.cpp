@@ -89,8 +89,8 @@ void validate(const RouterSpec& spec, std::string_view name) {
   validate_range(name, "experts", spec.experts, 1, kMaxExperts);
   validate_range(name, "top_k", spec.top_k, 1, spec.experts < kMaxTopK ? spec.experts : kMaxTopK);
   validate_range(name, "fused_shared_experts", spec.fused_shared_experts, 0, 16);
-  if (!std::isfinite(spec.scaling) || spec.scaling <= 0) {
-    throw input_error("{}: scaling = {}, expected a finite number above 0", name, spec.scaling);
+  if (!(spec.scaling > 0.0F && spec.scaling <= 1e6F)) {
+    throw input_error("{}: scaling = {}, expected above 0 and at most 1e6", name, spec.scaling);
   }
   if (spec.scoring == Scoring::kSigmoidInput && spec.renormalise) {
     throw input_error("{}: renormalise = true, expected false for a weight on the expert's input", name);

@@ -1,7 +1,8 @@
 // The loops over one row, written once over Vec; see gate_math-inl.h for what must be defined before and why
 // there is no include guard. Needs further:
-//   load_partial (the first n elements, NaN beyond), store_partial, store_codes (order codes of a Vec),
-//   any_nan (among the first n elements).
+//   load_partial (the first n elements, NaN beyond), store_partial, store_codes (order codes of keys that are
+//   not -0; kNanCode where the mask says so), either (of two masks), any, any_of_first (n elements of a
+//   mask).
 
 inline constexpr int kSumLanes = 16;  // partial sums of every sum, whatever the vector's width
 inline constexpr int kVecsPerSum = kSumLanes / kLanes;
@@ -52,28 +53,41 @@ inline void scores(Scoring scoring, const float* logits, int n, RowNorm norm, fl
   }
 }
 
+// One vector of keys. A score is never -0, so neither is its sum with a bias, and the code may take the sum
+// as it is.
+template <Scoring kScoring>
+inline Mask store_biased(Vec l, Vec bias, Vec largest, Vec sum, std::uint32_t* out) {
+  const Mask nan = is_nan(l);
+  store_codes(out, add(raw_score_of(kScoring, l, largest, sum), bias), nan);
+  return nan;
+}
+
 template <Scoring kScoring>
 inline bool biased_codes(const float* logits, const float* bias, int n, RowNorm norm, std::uint32_t* out) {
   const Vec largest = set1(norm.largest);
   const Vec sum = set1(norm.sum);
-  bool nan = false;
-  for (int i = 0; i < n; i += kLanes) {
-    const Vec l = load_at(logits, i, n);
-    const Vec key = add(score_of(kScoring, l, largest, sum), load_at(bias, i, n));
-    store_codes(out + i, select(is_nan(l), l, key));
-    nan |= any_nan(l, n - i);
+  Mask nan = is_nan(largest);  // none: the largest is a number
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    nan = either(nan, store_biased<kScoring>(load(logits + i), load(bias + i), largest, sum, out + i));
   }
-  return nan;
+  if (i == n) return any(nan);
+  const Vec l = load_partial(logits + i, n - i);
+  return any_of_first(store_biased<kScoring>(l, load_partial(bias + i, n - i), largest, sum, out + i),
+                      n - i) ||
+         any(nan);
 }
 
 inline bool plain_codes(const float* logits, int n, std::uint32_t* out) {
-  bool nan = false;
-  for (int i = 0; i < n; i += kLanes) {
-    const Vec l = load_at(logits, i, n);
-    store_codes(out + i, l);
-    nan |= any_nan(l, n - i);
-  }
-  return nan;
+  Mask nan = is_nan(set1(0.0F));
+  int i = 0;
+  const auto store_plain = [&](Vec l) {
+    store_codes(out + i, add(l, set1(0.0F)), is_nan(l));  // -0 + 0 = +0
+    return is_nan(l);
+  };
+  for (; i + kLanes <= n; i += kLanes) nan = either(nan, store_plain(load(logits + i)));
+  const bool tail = i < n && any_of_first(store_plain(load_partial(logits + i, n - i)), n - i);
+  return tail || any(nan);
 }
 
 inline bool codes(Scoring scoring, const float* logits, const float* bias, int n, RowNorm norm,

@@ -24,7 +24,7 @@ inline Vec load_partial(const float* p, int n) {
 inline void store_partial(float* p, Vec a, int n) {
   if (n > 0) *p = a;
 }
-inline void store_codes(std::uint32_t* p, Vec a) { *p = order_code(a); }
+inline void store_codes(std::uint32_t* p, Vec a, Mask nan) { *p = nan ? kNanCode : order_code(a); }
 inline Vec set1(float a) { return a; }
 inline Vec add(Vec a, Vec b) { return a + b; }
 inline Vec sub(Vec a, Vec b) { return a - b; }
@@ -34,33 +34,37 @@ inline Vec sqrt(Vec a) { return std::sqrt(a); }
 inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
 inline Mask less(Vec a, Vec b) { return a < b; }
 inline Mask is_nan(Vec a) { return std::isnan(a); }
-inline bool any_nan(Vec a, int) { return std::isnan(a); }
+inline Mask either(Mask a, Mask b) { return a || b; }
+inline bool any(Mask m) { return m; }
+inline bool any_of_first(Mask m, int) { return m; }
 inline Vec select(Mask m, Vec a, Vec b) { return m ? a : b; }
+inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
+inline Vec negative_abs(Vec a) { return -std::abs(a); }
+inline Vec nearest(Vec a) {
+  return (a + 12582912.0F) - 12582912.0F;
+}  // 1.5 * 2^23: the sum has no fraction bits
 inline Vec power_of_two(Vec n) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23);
+}
+// In two halves: the first product is exact, the second rounds, even into the denormals.
+inline Vec scale(Vec a, Vec n) {
+  const Vec half = nearest(n * 0.5F);
+  return (a * power_of_two(half)) * power_of_two(n - half);
 }
 
 #include "routing/gate_math-inl.h"
 #include "routing/row_kernels-inl.h"
 
-// Insertion into a sorted list of at most k composites: code above, complement of the id below, so that one
-// comparison of integers is the whole ranking rule.
+#include "routing/top_k-inl.h"
+
 int top_k(const std::uint32_t* codes, int n, const std::uint64_t* allowed, int k, std::int32_t* ids) {
-  std::uint64_t best[kMaxTopK];
-  int found = 0;
+  BestList best(k);
   for (int i = 0; i < n; ++i) {
     if (codes[i] == kMaskedCode) continue;
     if (allowed != nullptr && ((allowed[i / 64] >> (i % 64)) & 1U) == 0) continue;
-    const std::uint64_t candidate =
-        (std::uint64_t{codes[i]} << 32) | (0xffffffffU - static_cast<std::uint32_t>(i));
-    if (found == k && candidate < best[k - 1]) continue;
-    int at = found < k ? found++ : k - 1;
-    for (; at > 0 && best[at - 1] < candidate; --at) best[at] = best[at - 1];
-    best[at] = candidate;
+    best.offer(codes[i], i);
   }
-  for (int i = 0; i < found; ++i)
-    ids[i] = static_cast<std::int32_t>(0xffffffffU - static_cast<std::uint32_t>(best[i]));
-  return found;
+  return best.write(ids);
 }
 
 }  // namespace

@@ -6,5 +6,7 @@
 namespace tagalong::routing {
 
 extern const RowKernels kScalarRowKernels;
+extern const RowKernels kAvx2RowKernels;
+extern const RowKernels kAvx512RowKernels;
 
 }  // namespace tagalong::routing

@@ -18,8 +18,8 @@ constexpr std::string_view kOptional[] = {"top_per_token", "min_rows"};
 
 void choose(const PolicyStep& step) {
   const RoutingPolicy& policy = step.policy;
-  const std::span<double> values = step.values();
-  std::ranges::fill(values, 0.0);
+  const std::span<std::uint64_t> values = step.values();
+  std::ranges::fill(values, 0U);
   const auto experts = static_cast<std::size_t>(step.spec.experts);
   for (int row = 0; row < step.rows; ++row) {
     if (!step.is_decode(row)) continue;
@@ -27,14 +27,14 @@ void choose(const PolicyStep& step) {
       const std::span<float> scores(step.scratch.scores.data(), experts);
       step.scratch.kernels->scores(step.spec.scoring, step.logits_of(row).data(), step.spec.experts,
                                    step.scratch.norms[static_cast<std::size_t>(row)], scores.data());
-      for (std::size_t id = 0; id < experts; ++id) values[id] += static_cast<double>(scores[id]);
+      for (std::size_t id = 0; id < experts; ++id) values[id] += fixed_point(scores[id]);
     } else {
       const std::span<const std::int32_t> best =
           step.exact_of(row).first(static_cast<std::size_t>(policy.top_per_token));
       const std::span<float> scores(step.scratch.scores.data(), best.size());
       scores_of(step, row, best, scores);
       for (std::size_t i = 0; i < best.size(); ++i) {
-        values[static_cast<std::size_t>(best[i])] += static_cast<double>(scores[i]);
+        values[static_cast<std::size_t>(best[i])] += fixed_point(scores[i]);
       }
     }
   }

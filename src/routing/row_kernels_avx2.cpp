@@ -1,0 +1,162 @@
+// The row kernels with AVX2. Compiled for the base instruction set but for the marked region,
+// and only called where row_kernels() has found the CPU to have it.
+#include <immintrin.h>
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "routing/order_code.h"
+#include "routing/row_kernels_tables.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2,lzcnt,popcnt")
+#endif
+
+namespace tagalong::routing {
+
+namespace avx2 {
+namespace {
+
+using Vec = __m256;
+using Mask = __m256;
+inline constexpr int kLanes = 8;
+
+inline __m256i first(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+inline Vec load(const float* p) { return _mm256_loadu_ps(p); }
+inline void store(float* p, Vec a) { _mm256_storeu_ps(p, a); }
+inline Vec set1(float a) { return _mm256_set1_ps(a); }
+inline Vec select(Mask m, Vec a, Vec b) { return _mm256_blendv_ps(b, a, m); }
+inline Vec load_partial(const float* p, int n) {
+  const Vec nan = set1(std::numeric_limits<float>::quiet_NaN());
+  return n <= 0 ? nan : select(_mm256_castsi256_ps(first(n)), _mm256_maskload_ps(p, first(n)), nan);
+}
+inline void store_partial(float* p, Vec a, int n) { _mm256_maskstore_ps(p, first(n), a); }
+inline Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+inline Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+inline Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+inline Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+inline Vec sqrt(Vec a) { return _mm256_sqrt_ps(a); }
+inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+inline Mask less(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+inline Mask is_nan(Vec a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
+inline Mask either(Mask a, Mask b) { return _mm256_or_ps(a, b); }
+inline bool any(Mask m) { return _mm256_movemask_ps(m) != 0; }
+inline bool any_of_first(Mask m, int n) { return any(_mm256_and_ps(m, _mm256_castsi256_ps(first(n)))); }
+inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+inline Vec negative_abs(Vec a) { return _mm256_or_ps(a, set1(-0.0F)); }
+inline Vec nearest(Vec a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline Vec power_of_two(Vec n) {
+  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+}
+// In two halves: the first product is exact, the second rounds, even into the denormals.
+inline Vec scale(Vec a, Vec n) {
+  const Vec half = nearest(mul(n, set1(0.5F)));
+  return mul(mul(a, power_of_two(half)), power_of_two(sub(n, half)));
+}
+inline void store_codes(std::uint32_t* p, Vec key, Mask nan) {
+  const __m256i bits = _mm256_castps_si256(key);
+  const __m256i flip =
+      _mm256_or_si256(_mm256_srai_epi32(bits, 31), _mm256_set1_epi32(std::numeric_limits<int>::min()));
+  const Vec code = _mm256_castsi256_ps(_mm256_xor_si256(bits, flip));
+  const Vec nan_code = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kNanCode)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_castps_si256(select(nan, nan_code, code)));
+}
+
+#include "routing/gate_math-inl.h"
+#include "routing/row_kernels-inl.h"
+
+inline __m256i load_allowed(const std::uint32_t* codes, const std::uint64_t* allowed, int i) {
+  const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + i));
+  if (allowed == nullptr) return all;
+  const auto bits = static_cast<int>((allowed[i / 64] >> (i % 64)) & 0xffU);
+  const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  return _mm256_and_si256(all, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits), lane), lane));
+}
+
+inline __m256i exchange(__m256i a, __m256i partner, __m256i keep_larger) {
+  return _mm256_blendv_epi8(_mm256_min_epu32(a, partner), _mm256_max_epu32(a, partner), keep_larger);
+}
+
+// Sorts 8 unsigned codes, smallest first: a bitonic network.
+inline __m256i sort8(__m256i a) {
+  const __m256i odd = _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1);
+  const __m256i upper2 = _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1);
+  const __m256i upper4 = _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1);
+  const __m256i reverse = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+  a = exchange(a, _mm256_shuffle_epi32(a, 0xb1), odd);
+  a = exchange(a, _mm256_shuffle_epi32(a, 0x1b), upper2);
+  a = exchange(a, _mm256_shuffle_epi32(a, 0xb1), odd);
+  a = exchange(a, _mm256_permutevar8x32_epi32(a, reverse), upper4);
+  a = exchange(a, _mm256_shuffle_epi32(a, 0x4e), upper2);
+  return exchange(a, _mm256_shuffle_epi32(a, 0xb1), odd);
+}
+
+// A code that the k-th largest is not below: each of up to 8 groups of 8 columns gives its share of k column
+// maxima, and the least of those shares is a bound. kMaskedCode + 1, everything that may be chosen, where k
+// is too large for that.
+inline std::uint32_t lower_bound(const std::uint32_t* codes, int padded, const std::uint64_t* allowed,
+                                 int k) {
+  if (k > 48) return kMaskedCode + 1;
+  __m256i columns[8] = {};
+  for (int i = 0; i < padded; i += 64) {
+    for (int c = 0; c < 8; ++c) {
+      columns[c] = _mm256_max_epu32(columns[c], load_allowed(codes, allowed, i + 8 * c));
+    }
+  }
+  // For small k fewer groups make the bound sharper: 2 groups of 8 for k up to 12, all 8 beyond.
+  const int groups = k <= 12 ? 2 : 8;
+  for (int c = groups; c < 8; ++c) columns[c % groups] = _mm256_max_epu32(columns[c % groups], columns[c]);
+  const int share = (k + groups - 1) / groups;
+  alignas(32) std::uint32_t sorted[8];
+  std::uint32_t bound = std::numeric_limits<std::uint32_t>::max();
+  for (int c = 0; c < groups; ++c) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(sorted), sort8(columns[c]));
+    bound = bound < sorted[8 - share] ? bound : sorted[8 - share];
+  }
+  return bound > kMaskedCode ? bound : kMaskedCode + 1;
+}
+
+#include "routing/top_k-inl.h"
+
+int top_k(const std::uint32_t* codes, int n, const std::uint64_t* allowed, int k, std::int32_t* ids) {
+  const int padded = (n + kCodeAlign - 1) / kCodeAlign * kCodeAlign;
+  const std::uint32_t bound = lower_bound(codes, padded, allowed, k);
+  const __m256i least = _mm256_set1_epi32(static_cast<int>(bound));
+  BestList best(k);
+  for (int i = 0; i < padded; i += 8) {
+    const __m256i candidates = load_allowed(codes, allowed, i);
+    const __m256i hit = _mm256_cmpeq_epi32(_mm256_max_epu32(candidates, least), candidates);
+    auto hits = static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(hit)));
+    for (; hits != 0; hits &= hits - 1) {
+      const int id = i + std::countr_zero(hits);
+      best.offer(codes[id], id);
+    }
+  }
+  return best.write(ids);
+}
+
+}  // namespace
+}  // namespace avx2
+
+const RowKernels kAvx2RowKernels = {
+    .name = "avx2",
+    .softmax_norm = avx2::softmax_norm,
+    .scores = avx2::scores,
+    .codes = avx2::codes,
+    .top_k = avx2::top_k,
+};
+
+}  // namespace tagalong::routing
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
