@@ -16,3 +16,7 @@ if(TAGALONG_SANITIZE)
     -fsanitize=${TAGALONG_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tagalong_options INTERFACE -fsanitize=${TAGALONG_SANITIZE})
 endif()
+if(TAGALONG_FUZZ)
+  # Coverage of the rooms guides the fuzzer; libFuzzer itself is linked by tests/fuzz only.
+  target_compile_options(tagalong_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
