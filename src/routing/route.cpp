@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "routing/group_filter.h"
-#include "routing/order_code.h"
+#include "routing/plan_csr.h"
 #include "routing/policy_list.h"
 #include "routing/policy_step.h"
 
@@ -143,37 +143,6 @@ void seed_base(const PolicyStep& step) {
   for (int row = 0; row < step.rows; ++row) {
     if (step.is_decode(row) || step.input.roles[static_cast<std::size_t>(row)] == RowRole::kPadding) continue;
     for (const std::int32_t id : step.exact_of(row)) insert(step.base(), id);
-  }
-}
-
-// The CSR view of what the row view holds.
-void build_csr(RoutePlan& plan, std::vector<std::int32_t>& positions) {
-  const auto experts = static_cast<std::size_t>(plan.experts);
-  const auto slots = static_cast<std::size_t>(plan.slots);
-  std::fill_n(positions.begin(), experts, 0);
-  for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {
-    for (const std::int32_t id : plan.ids_of(static_cast<int>(row)))
-      ++positions[static_cast<std::size_t>(id)];
-  }
-  plan.active_count = 0;
-  std::int32_t total = 0;
-  for (std::size_t id = 0; id < experts; ++id) {
-    const std::int32_t size = positions[id];
-    positions[id] = total;
-    // Written always and kept if used: which experts are active is nothing a processor could foresee.
-    plan.active[static_cast<std::size_t>(plan.active_count)] = static_cast<std::int32_t>(id);
-    plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
-    plan.active_count += static_cast<int>(size != 0);
-    total += size;
-  }
-  plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
-  for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {
-    for (std::size_t slot = row * slots, end = slot + static_cast<std::size_t>(plan.row_counts[row]);
-         slot < end; ++slot) {
-      auto& position = positions[static_cast<std::size_t>(plan.row_ids[slot])];
-      plan.entries[static_cast<std::size_t>(position++)] = {static_cast<std::int32_t>(row),
-                                                            plan.row_weights[slot]};
-    }
   }
 }
 

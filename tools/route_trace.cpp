@@ -1,0 +1,164 @@
+#include "route_trace.h"
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "routing/router_spec.h"
+
+namespace tagalong::tools {
+
+namespace {
+
+using base::input_error;
+using nlohmann::json;
+
+// One line of the file, with its place for messages.
+struct Line {
+  std::string_view file;
+  std::size_t number;
+  json value;
+
+  base::InputError error(std::string_view what) const { return input_error("{}:{}: {}", file, number, what); }
+};
+
+int header_integer(const Line& line, const char* key, int high) {
+  const auto found = line.value.find(key);
+  if (found == line.value.end() || !found->is_number_integer()) {
+    throw line.error(fmt::format("{} is missing, expected an integer in the header", key));
+  }
+  const auto value = found->get<std::int64_t>();
+  if (value < 1 || value > high) throw line.error(fmt::format("{} = {}, expected 1..{}", key, value, high));
+  return static_cast<int>(value);
+}
+
+const json& list_of(const Line& line, const char* key) {
+  const auto found = line.value.find(key);
+  if (found == line.value.end() || !found->is_array()) {
+    throw line.error(fmt::format("{} is missing, expected a list", key));
+  }
+  return *found;
+}
+
+float number(const Line& line, const json& value, const char* key) {
+  if (!value.is_number()) throw line.error(fmt::format("{} holds {}, expected numbers", key, value.dump()));
+  return value.get<float>();
+}
+
+void add_choice(const Line& line, const json& ids, const json& weights, const RouteTrace& trace,
+                TraceStep& step) {
+  if (!ids.is_array() || !weights.is_array() || ids.size() != weights.size()) {
+    throw line.error(fmt::format("row {}: ids and w differ in length or are no lists", step.rows));
+  }
+  const auto experts = static_cast<std::size_t>(trace.experts);
+  step.logits.resize(step.logits.size() + experts, -std::numeric_limits<float>::infinity());
+  float* row = step.logits.data() + step.logits.size() - experts;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::int64_t id = ids[i].is_number_integer() ? ids[i].get<std::int64_t>() : -1;
+    const float weight = number(line, weights[i], "w");
+    // A fused shared expert has an id past the routed ones and no part in the choice; the recorder wrote it
+    // last.
+    if (id < 0 || id >= trace.experts) {
+      throw line.error(fmt::format("row {}: ids[{}] = {}, expected 0..{}", step.rows, i, ids[i].dump(),
+                                   trace.experts - 1));
+    }
+    if (!(weight >= 0.0F) || !std::isfinite(weight)) {
+      throw line.error(fmt::format("row {}: w[{}] = {}, expected a number from 0", step.rows, i, weight));
+    }
+    if (row[id] != -std::numeric_limits<float>::infinity()) {
+      throw line.error(fmt::format("row {}: ids[{}] = {} twice", step.rows, i, id));
+    }
+    row[id] = std::log(weight);
+  }
+  ++step.rows;
+}
+
+void add_logits(const Line& line, const json& logits, const RouteTrace& trace, TraceStep& step) {
+  if (!logits.is_array() || logits.size() != static_cast<std::size_t>(trace.experts)) {
+    throw line.error(fmt::format("row {}: logits holds {} values, expected n_experts = {}", step.rows,
+                                 logits.is_array() ? logits.size() : 0, trace.experts));
+  }
+  for (const json& value : logits) step.logits.push_back(number(line, value, "logits"));
+  ++step.rows;
+}
+
+void add_line(const Line& line, RouteTrace& trace) {
+  if (!line.value.is_object()) throw line.error("expected an object");
+  TraceStep step;
+  if (const auto layer = line.value.find("layer"); layer != line.value.end()) {
+    if (!layer->is_number_integer() || *layer < 0) throw line.error("layer: expected an integer from 0");
+    step.layer = layer->get<int>();
+  }
+  if (line.value.contains("logits")) {
+    for (const json& row : list_of(line, "logits")) add_logits(line, row, trace, step);
+  } else {
+    trace.full_scores = false;
+    const json& ids = list_of(line, "ids");
+    const json& weights = list_of(line, "w");
+    if (!ids.empty() && !ids[0].is_array()) {
+      trace.steps_recorded = false;
+      add_choice(line, ids, weights, trace, step);
+    } else {
+      if (ids.size() != weights.size()) {
+        throw line.error(fmt::format("ids has {} rows, w has {}", ids.size(), weights.size()));
+      }
+      for (std::size_t row = 0; row < ids.size(); ++row)
+        add_choice(line, ids[row], weights[row], trace, step);
+    }
+  }
+  if (step.rows > 0) trace.steps.push_back(std::move(step));
+}
+
+}  // namespace
+
+RouteTrace read_route_trace(std::istream& in, std::string_view name) {
+  RouteTrace trace;
+  std::string text;
+  for (std::size_t number = 1; std::getline(in, text); ++number) {
+    if (text.empty()) continue;
+    Line line{.file = name, .number = number, .value = json::parse(text, nullptr, false)};
+    if (line.value.is_discarded()) throw line.error("not JSON, expected one object per line");
+    if (trace.experts == 0) {
+      if (!line.value.is_object()) throw line.error("expected a header with n_experts and top_k");
+      trace.experts = header_integer(line, "n_experts", routing::kMaxExperts);
+      trace.top_k = header_integer(line, "top_k", std::min(trace.experts, routing::kMaxTopK));
+      trace.model = line.value.value("model", "");
+    } else {
+      add_line(line, trace);
+    }
+  }
+  if (trace.steps.empty())
+    throw input_error("{}: no rows, expected a header line and at least one step", name);
+  return trace;
+}
+
+RouteTrace read_route_trace(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in) throw input_error("{}: cannot open", file.string());
+  return read_route_trace(in, file.string());
+}
+
+RouteTrace RouteTrace::in_steps_of(int rows) const {
+  RouteTrace dealt = *this;
+  dealt.steps.clear();
+  dealt.steps_recorded = true;
+  TraceStep step;
+  const auto width = static_cast<std::ptrdiff_t>(experts);
+  for (const TraceStep& source : steps) {
+    for (int row = 0; row < source.rows; ++row) {
+      if (step.rows > 0 && step.layer != source.layer) step = {};
+      step.layer = source.layer;
+      const auto begin = source.logits.begin() + row * width;
+      step.logits.insert(step.logits.end(), begin, begin + width);
+      if (++step.rows == rows) {
+        dealt.steps.push_back(std::move(step));
+        step = {};
+      }
+    }
+  }
+  return dealt;
+}
+
+}  // namespace tagalong::tools
