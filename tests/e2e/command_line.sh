@@ -1,0 +1,75 @@
+#!/bin/sh
+# command_line.sh PROGRAM MODEL: exit codes and messages of every command: 0 done, 1 bad input, 2 wrong usage.
+set -u
+program=$1
+model=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# expect CODE 'PATTERN' ARGUMENT...: the exit code, and a line of stdout or stderr that matches.
+expect() {
+  code=$1
+  pattern=$2
+  shift 2
+  "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+  found=$?
+  if [ "$found" != "$code" ]; then
+    echo "tagalong $*: exit code $found, expected $code"
+    cat "$folder/err"
+    failures=$((failures + 1))
+  elif ! cat "$folder/out" "$folder/err" | grep -qE -- "$pattern"; then
+    echo "tagalong $*: no line matches '$pattern'"
+    cat "$folder/out" "$folder/err"
+    failures=$((failures + 1))
+  fi
+}
+
+# A refusal of input is one line on stderr and nothing on stdout.
+expect_refusal() {
+  expect 1 "$@"
+  if [ "$(wc -l <"$folder/err")" != 1 ] || [ -s "$folder/out" ]; then
+    shift
+    echo "tagalong $*: expected one line on stderr, nothing on stdout"
+    failures=$((failures + 1))
+  fi
+}
+
+expect 0 '^tagalong [0-9]+\.[0-9]+\.[0-9]+ \(commit ' --version
+expect 0 '^kernels: .*scalar on this CPU' version
+expect 0 'Exit codes: 0 done' --help
+expect 2 'subcommand is required'
+expect 2 "Try 'tagalong --help'" --no-such-flag
+expect 2 'no-such-command' no-such-command
+
+commands=$("$program" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p')
+for command in $commands; do
+  expect 0 '^Usage: tagalong ' "$command" --help
+  expect 2 "Try 'tagalong $command --help'" "$command" --no-such-flag
+done
+case $commands in
+  *inspect*) ;;
+  *) echo "the help lists no commands"; failures=$((failures + 1)) ;;
+esac
+
+expect 2 'model is required' inspect
+expect_refusal '^tagalong: .*/none: not a directory' inspect "$folder/none"
+expect_refusal '^tagalong: .*config.json: cannot open' inspect "$folder"
+echo '{"model_type":"glm_moe_dsa"}' >"$folder/config.json"
+expect_refusal '^tagalong: .*neither model.safetensors nor' inspect "$folder"
+head -c 100000 "$model/model.safetensors" >"$folder/model.safetensors"
+expect_refusal '^tagalong: .*model.safetensors: .*incomplete download' inspect "$folder"
+cp "$model/model.safetensors" "$folder"
+expect_refusal "^tagalong: .*config.json: missing key 'num_hidden_layers'" inspect "$folder"
+
+expect 0 'architecture +glm_moe_dsa' inspect "$model"
+expect 0 'routed experts +[0-9].*NVFP4' inspect "$model"
+expect 0 'F32 .* model\.layers\.1\.mlp\.gate\.e_score_correction_bias' inspect "$model" --tensors
+expect 0 '"model_type": "glm_moe_dsa"' inspect "$model" --json
+"$program" inspect "$model" >/dev/full 2>"$folder/err"
+if [ $? != 1 ]; then
+  echo "tagalong inspect >/dev/full: a full disk is not noticed"
+  failures=$((failures + 1))
+fi
+
+[ "$failures" = 0 ]
