@@ -3,7 +3,7 @@
     python train.py --train TRAIN.npy --valid VALID.npy --run RUN_DIR [--decay-at T --end-at T]
 
 The token files come from tokenizer.py. RUN_DIR receives checkpoint.pt (written beside its place,
-then renamed, so a stopped process never leaves half a file) and log.tsv. SIGTERM or Ctrl-C stops the run
+then renamed, so a stopped process never leaves half a file) and log.tsv. SIGTERM or Ctrl-C ends the run
 after its current step with a checkpoint. The learning rate is
 constant after a short warm-up; from --decay-at to --end-at (local ISO times) it falls linearly to
 zero by the clock, so a run ends well at a chosen time whatever the machine's speed. Other settings
@@ -107,12 +107,6 @@ def validate(model, path, length, count=64):
     return total / count
 
 
-def save(path, state):
-    temporary = path.with_suffix(".tmp")
-    torch.save(state, temporary)
-    os.replace(temporary, path)
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     moment = lambda text: datetime.fromisoformat(text).timestamp()
@@ -137,84 +131,111 @@ def parse_arguments():
     return parser.parse_args()
 
 
+class Run:
+    """Everything a checkpoint holds, and how to write and read it."""
+
+    def __init__(self, args):
+        self.args, self.path = args, args.run / "checkpoint.pt"
+        self.model = Storyteller()
+        self.optimisers = make_optimisers(self.model, args)
+        self.data = Windows(args.train, args.context)
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        args.run.mkdir(parents=True, exist_ok=True)
+        if self.path.exists():
+            self.resume()
+        self.log = open(args.run / "log.tsv", "a", buffering=1)
+
+    def resume(self):
+        state = torch.load(self.path, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        for optimiser, name in zip(self.optimisers, ("muon", "adam")):
+            chosen = [(g["peak"], g["weight_decay"]) for g in optimiser.param_groups]  # the command line wins
+            optimiser.load_state_dict(state[name])
+            for group, (peak, decay) in zip(optimiser.param_groups, chosen):
+                group["peak"], group["weight_decay"] = peak, decay
+        self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
+        # With another window length the pass goes on in a new order, from the same share of it.
+        self.data.epoch, self.data.used = state["epoch"], state["used"]
+
+    def save(self):
+        muon, adam = self.optimisers
+        state = {"model": self.model.state_dict(), "muon": muon.state_dict(), "adam": adam.state_dict(),
+                 "step": self.step, "tokens": self.tokens, "seconds": self.seconds,
+                 "epoch": self.data.epoch, "used": self.data.used}
+        temporary = self.path.with_suffix(".tmp")
+        torch.save(state, temporary)
+        os.replace(temporary, self.path)
+
+    def train_step(self, factor):
+        """One update at `factor` of the peak rates. Returns the loss and the busiest expert's load."""
+        args, model = self.args, self.model
+        self.quantise(factor < args.quantise_below and self.step >= args.warmup)
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = group["peak"] * factor
+        passes = max(1, args.batch // args.micro)
+        rows = min(args.batch, args.micro) // args.context
+        loss_sum, worst = 0.0, 0.0
+        for _ in range(passes):
+            loss = model.loss(self.data.next(rows)) / passes
+            loss.backward()
+            loss_sum += loss.item()
+            worst = max(worst, update_biases(model, args.bias_rate / passes * min(1.0, 4 * factor)))
+        if not math.isfinite(loss_sum):
+            raise SystemExit(f"loss is {loss_sum} at step {self.step}; the last checkpoint is intact")
+        for optimiser in self.optimisers:
+            optimiser.step()
+        model.zero_grad(set_to_none=True)
+        self.step += 1
+        self.tokens += passes * rows * args.context
+        return loss_sum, worst
+
+    def quantise(self, on):
+        for moe in self.model.moe_layers():
+            moe.experts.quantise = on
+
+    def report_validation(self, note=""):
+        loss = validate(self.model, self.args.valid, self.args.context)
+        self.log.write(f"{self.step}\t{self.tokens}\tvalid {loss:.4f}{note}\n")
+
+    def train(self):
+        """Until the end by the clock, the last step asked for, or a signal."""
+        args, stop = self.args, []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.append(True))
+        losses, mark, mark_tokens = [], time.time(), self.tokens
+        while not stop and self.step != args.max_steps:
+            now = time.time()
+            if args.end_at and now >= args.end_at:
+                break
+            factor = rate_factor(self.step, now, args)
+            loss, worst = self.train_step(factor)
+            losses.append(loss)
+            self.seconds += time.time() - now
+            if self.step % 50 == 0:
+                rate = (self.tokens - mark_tokens) / (time.time() - mark)
+                self.log.write(f"{self.step}\t{self.tokens}\t{np.mean(losses):.4f}\tlr {factor:.3f}\tload {worst:.2f}"
+                               f"\t{rate:.0f} tok/s\t{self.seconds:.0f} s\n")
+                losses, mark, mark_tokens = [], time.time(), self.tokens
+            if self.step % args.every == 0:
+                self.save()
+                self.report_validation()
+                mark, mark_tokens = time.time(), self.tokens
+        self.save()
+
+
 def main():
     args = parse_arguments()
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)  # near-zero probabilities would otherwise slow the products down
     torch.manual_seed(1)
-    args.run.mkdir(parents=True, exist_ok=True)
-    checkpoint = args.run / "checkpoint.pt"
-
-    model = Storyteller()
-    muon, adam = make_optimisers(model, args)
-    data = Windows(args.train, args.context)
-    step, tokens, seconds = 0, 0, 0.0
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(state["model"])
-        for optimiser, kept in ((muon, state["muon"]), (adam, state["adam"])):
-            fresh = [(g["peak"], g["weight_decay"]) for g in optimiser.param_groups]
-            optimiser.load_state_dict(kept)
-            for group, (peak, decay) in zip(optimiser.param_groups, fresh):
-                group["peak"], group["weight_decay"] = peak, decay
-        step, tokens, seconds = state["step"], state["tokens"], state["seconds"]
-        # `used` may be cut at another window length now; the pass then continues in a new order.
-        data.epoch, data.used = state["epoch"], state["used"]
-    log = open(args.run / "log.tsv", "a", buffering=1)
-    log.write(f"# start {datetime.now():%F %T} step {step} {vars(args)}\n")
-
-    def keep():
-        save(checkpoint, {"model": model.state_dict(), "muon": muon.state_dict(), "adam": adam.state_dict(),
-                          "step": step, "tokens": tokens, "seconds": seconds, "epoch": data.epoch, "used": data.used})
-
-    began, recent, recent_tokens, mark = time.time(), 0.0, 0, time.time()
-    micro_steps = max(1, args.batch // args.micro)
-    rows = min(args.batch, args.micro) // args.context
-    stop = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.append(True))
-    while not stop:
-        now = time.time()
-        factor = rate_factor(step, now, args)
-        if (args.end_at and now >= args.end_at) or (args.max_steps and step >= args.max_steps):
-            break
-        for moe in model.moe_layers():
-            moe.experts.quantise = factor < args.quantise_below and step >= args.warmup
-        for optimiser in (muon, adam):
-            for group in optimiser.param_groups:
-                group["lr"] = group["peak"] * factor
-        loss_sum, worst = 0.0, 0.0
-        for _ in range(micro_steps):
-            loss = model.loss(data.next(rows))
-            (loss / micro_steps).backward()
-            loss_sum += loss.item() / micro_steps
-            worst = max(worst, update_biases(model, args.bias_rate / micro_steps * min(1.0, 4 * factor)))
-        muon.step()
-        adam.step()
-        model.zero_grad(set_to_none=True)
-        if not math.isfinite(loss_sum):
-            raise SystemExit(f"loss is {loss_sum} at step {step}; the last checkpoint is intact")
-        step += 1
-        tokens += micro_steps * rows * args.context
-        recent, recent_tokens = recent + loss_sum, recent_tokens + 1
-        if step % 50 == 0:
-            rate = recent_tokens * micro_steps * rows * args.context / (time.time() - mark)
-            log.write(f"{step}\t{tokens}\t{recent / recent_tokens:.4f}\tlr {factor:.3f}\tload {worst:.2f}\t{rate:.0f} tok/s"
-                      f"\t{seconds + time.time() - began:.0f} s\n")
-            recent, recent_tokens, mark = 0.0, 0, time.time()
-        if step % args.every == 0:
-            log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\n")
-            seconds, began = seconds + time.time() - began, time.time()
-            keep()
-            mark = time.time()
-    seconds += time.time() - began
-    keep()
-    for moe in model.moe_layers():
-        moe.experts.quantise = False
-    log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\tend, not quantised\n")
-    for moe in model.moe_layers():
-        moe.experts.quantise = True
-    log.write(f"{step}\t{tokens}\tvalid {validate(model, args.valid, args.context):.4f}\tend, experts in NVFP4\n")
+    run = Run(args)
+    run.log.write(f"# start {datetime.now():%F %T} step {run.step} {vars(args)}\n")
+    run.train()
+    run.quantise(False)
+    run.report_validation("\tend, not quantised")
+    run.quantise(True)
+    run.report_validation("\tend, experts in NVFP4")
 
 
 if __name__ == "__main__":
