@@ -24,7 +24,8 @@ void ReplayTotals::add(const routing::RouteStats& stats) {
 
 ReplayResult replay(const RouteTrace& trace, const routing::RoutingPolicy& policy, int ranks) {
   RouterSpec spec;
-  spec.scoring = routing::Scoring::kSoftmax;
+  spec.scoring = trace.scoring;
+  spec.renormalise = trace.renormalise;
   spec.experts = trace.experts;
   spec.top_k = trace.top_k;
   validate(spec, "trace");

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "routing/router_spec.h"
 
 namespace tagalong::tools {
 
@@ -57,20 +56,22 @@ void add_choice(const Line& line, const json& ids, const json& weights, const Ro
   float* row = step.logits.data() + step.logits.size() - experts;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t id = ids[i].is_number_integer() ? ids[i].get<std::int64_t>() : -1;
-    const float weight = number(line, weights[i], "w");
+    const float weight = number(line, weights[i], "w") / trace.scaling;
     // A fused shared expert has an id past the routed ones and no part in the choice; the recorder wrote it
     // last.
     if (id < 0 || id >= trace.experts) {
       throw line.error(fmt::format("row {}: ids[{}] = {}, expected 0..{}", step.rows, i, ids[i].dump(),
                                    trace.experts - 1));
     }
-    if (!(weight >= 0.0F) || !std::isfinite(weight)) {
-      throw line.error(fmt::format("row {}: w[{}] = {}, expected a number from 0", step.rows, i, weight));
+    if (!(weight >= 0.0F && weight <= 1.001F)) {  // recorded to a few digits, so 1 may be a little more
+      throw line.error(fmt::format("row {}: w[{}] = {}, expected 0..1 times the header's scaling", step.rows,
+                                   i, weights[i].dump()));
     }
     if (row[id] != -std::numeric_limits<float>::infinity()) {
       throw line.error(fmt::format("row {}: ids[{}] = {} twice", step.rows, i, id));
     }
-    row[id] = std::log(weight);
+    const float share = std::min(weight, 1.0F);
+    row[id] = std::log(share / (1.0F - share));
   }
   ++step.rows;
 }
@@ -91,10 +92,15 @@ void add_line(const Line& line, RouteTrace& trace) {
     if (!layer->is_number_integer() || *layer < 0) throw line.error("layer: expected an integer from 0");
     step.layer = layer->get<int>();
   }
-  if (line.value.contains("logits")) {
+  const bool has_logits = line.value.contains("logits");
+  if (!trace.steps.empty() && has_logits != trace.full_scores) {
+    throw line.error("lines with logits and lines with ids are mixed, expected one kind");
+  }
+  trace.full_scores = has_logits;
+  if (has_logits) {
     for (const json& row : list_of(line, "logits")) add_logits(line, row, trace, step);
   } else {
-    trace.full_scores = false;
+    trace.scoring = routing::Scoring::kSigmoid;
     const json& ids = list_of(line, "ids");
     const json& weights = list_of(line, "w");
     if (!ids.empty() && !ids[0].is_array()) {
@@ -111,6 +117,31 @@ void add_line(const Line& line, RouteTrace& trace) {
   if (step.rows > 0) trace.steps.push_back(std::move(step));
 }
 
+void read_header(const Line& line, RouteTrace& trace) {
+  const json& value = line.value;
+  if (!value.is_object()) throw line.error("expected a header with n_experts and top_k");
+  trace.experts = header_integer(line, "n_experts", routing::kMaxExperts);
+  trace.top_k = header_integer(line, "top_k", std::min(trace.experts, routing::kMaxTopK));
+  if (const auto model = value.find("model"); model != value.end() && model->is_string())
+    trace.model = *model;
+  if (const auto flag = value.find("renormalise"); flag != value.end() && flag->is_boolean())
+    trace.renormalise = *flag;
+  if (value.value("fused_shared_experts", json(0)) != 0) {
+    trace.fused_shared_experts = header_integer(line, "fused_shared_experts", 64);
+  }
+  if (const auto scaling = value.find("scaling"); scaling != value.end()) {
+    trace.scaling = number(line, *scaling, "scaling");
+    if (!(trace.scaling > 0.0F))
+      throw line.error(fmt::format("scaling = {}, expected above 0", trace.scaling));
+  }
+  trace.scoring = routing::Scoring::kSoftmax;
+  if (const auto name = value.find("scoring"); name != value.end()) {
+    const auto known = name->is_string() ? routing::parse_scoring(name->get<std::string>()) : std::nullopt;
+    if (!known) throw line.error(fmt::format("scoring = {}, expected the name of a scoring", name->dump()));
+    trace.scoring = *known;
+  }
+}
+
 }  // namespace
 
 RouteTrace read_route_trace(std::istream& in, std::string_view name) {
@@ -121,10 +152,7 @@ RouteTrace read_route_trace(std::istream& in, std::string_view name) {
     Line line{.file = name, .number = number, .value = json::parse(text, nullptr, false)};
     if (line.value.is_discarded()) throw line.error("not JSON, expected one object per line");
     if (trace.experts == 0) {
-      if (!line.value.is_object()) throw line.error("expected a header with n_experts and top_k");
-      trace.experts = header_integer(line, "n_experts", routing::kMaxExperts);
-      trace.top_k = header_integer(line, "top_k", std::min(trace.experts, routing::kMaxTopK));
-      trace.model = line.value.value("model", "");
+      read_header(line, trace);
     } else {
       add_line(line, trace);
     }

@@ -1,6 +1,7 @@
 // A recorded routing trace: JSON lines, read whole and checked, with the scores of each row of each step.
 //
-// The first line is a header with n_experts and top_k. Every further line is a step (`ids` and `w` hold a
+// The first line is a header with n_experts and top_k, and may name scoring, renormalise, scaling and
+// fused_shared_experts. Every further line is a step (`ids` and `w` hold a
 // list per row), one row (`ids` and `w` hold the row itself), or a step of full scores (`logits`, a list of
 // n_experts per row). Written by hand, by other servers' profilers, and by the per_token recorder of this
 // one. Not thread-safe.
@@ -13,12 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include "routing/router_spec.h"
+
 namespace tagalong::tools {
 
 struct TraceStep {
   int layer = 0;
   int rows = 0;
-  // [rows, experts]: log of the recorded weight, or the logit; -infinity where nothing was recorded.
+  // [rows, experts]: the logit, or the number whose sigmoid is the recorded weight; -infinity where nothing
+  // was recorded.
   std::vector<float> logits{};
 };
 
@@ -26,6 +30,10 @@ struct RouteTrace {
   std::string model;
   int experts = 0;
   int top_k = 0;
+  int fused_shared_experts = 0;  // ids past the routed experts that the reader passes over
+  float scaling = 1.0F;          // what the recorded weights were multiplied by
+  routing::Scoring scoring = routing::Scoring::kSigmoid;  // turns the steps' logits into scores
+  bool renormalise = false;
   bool steps_recorded = true;  // false: lines are single rows, and who shared a step is unknown
   bool full_scores = true;     // false: nothing is known beyond each row's own top-k
   std::vector<TraceStep> steps{};

@@ -27,22 +27,6 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-std::string_view scoring_name(Scoring scoring) {
-  switch (scoring) {
-    case Scoring::kSoftmax:
-      return "softmax";
-    case Scoring::kSigmoid:
-      return "sigmoid";
-    case Scoring::kSqrtSoftplus:
-      return "sqrtsoftplus";
-    case Scoring::kTopKThenSoftmax:
-      return "topk_then_softmax";
-    case Scoring::kSigmoidInput:
-      return "sigmoid_input";
-  }
-  return "";
-}
-
 }  // namespace
 
 RecorderMode parse_recorder_mode(std::string_view text) {
@@ -70,9 +54,9 @@ Recorder::Recorder(RecorderMode mode, std::string_view model, const RoutingPolic
   for (Sums& sums : layers_) sums.tokens.resize(static_cast<std::size_t>(spec.plan_experts()));
   fmt::format_to(std::back_inserter(line_),
                  R"({{"model":{},"mode":"{}","policy":{},"scoring":"{}","n_experts":{},"top_k":{},)"
-                 R"("fused_shared_experts":{},"scaling":{},"layers":{}}})",
-                 quoted(model), to_string(mode), quoted(to_string(policy)), scoring_name(spec.scoring),
-                 spec.experts, spec.top_k, spec.fused_shared_experts, spec.scaling, layers);
+                 R"("fused_shared_experts":{},"scaling":{},"renormalise":{},"layers":{}}})",
+                 quoted(model), to_string(mode), quoted(to_string(policy)), to_string(spec.scoring),
+                 spec.experts, spec.top_k, spec.fused_shared_experts, spec.scaling, spec.renormalise, layers);
   write_line();
 }
 

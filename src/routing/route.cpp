@@ -99,23 +99,28 @@ float sum_of(std::span<const float> scores) {
   return sum;
 }
 
-// Weights of a row's chosen experts, in place; returns the share of the exact choice's score they hold. The
-// exact choice itself takes the same steps as any other, so that an untouched row has the bits of exact
-// routing.
-double weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chosen, bool is_exact,
-             std::span<float> weights) {
+// Gate mass of rows: of what they chose, and of what they would have chosen exactly. A row of a model that
+// renormalises weighs 1, another as much as its scores do.
+struct Mass {
+  double kept = 0.0;
+  double exact = 0.0;
+};
+
+// Weights of a row's chosen experts, in place; returns its mass. The exact choice itself takes the same steps
+// as any other, so that an untouched row has the bits of exact routing.
+Mass weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chosen, bool is_exact,
+           std::span<float> weights) {
   const RouterSpec& spec = step.spec;
   const bool renormalise = spec.renormalise || spec.scoring == Scoring::kTopKThenSoftmax;
   scores_of(step, row, chosen, weights);
   const float sum = sum_of(weights);
   const float guarded = sum + kDenominatorGuard;
-  double share = 1.0;
+  float exact_sum = sum;
   if (!is_exact) {
     const std::span<const std::int32_t> exact = step.exact_of(row);
     std::array<float, kMaxTopK> scores;
     scores_of(step, row, exact, std::span(scores).first(exact.size()));
-    const float exact_sum = sum_of(std::span<const float>(scores).first(exact.size()));
-    if (exact_sum > 0.0F) share = static_cast<double>(sum) / static_cast<double>(exact_sum);
+    exact_sum = sum_of(std::span<const float>(scores).first(exact.size()));
     if (!renormalise) {
       // Such a model expects the mass of its exact choice. Bounded, because zero scores times an infinite
       // factor would be NaN.
@@ -124,7 +129,9 @@ double weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chos
     }
   }
   for (float& weight : weights) weight = (renormalise ? weight / guarded : weight) * spec.scaling;
-  return share;
+  const Mass mass{.kept = static_cast<double>(sum), .exact = static_cast<double>(exact_sum)};
+  if (!renormalise) return mass;
+  return {.kept = exact_sum > 0.0F ? mass.kept / mass.exact : 1.0, .exact = 1.0};
 }
 
 int missing_from(std::span<const std::int32_t> exact, std::span<const std::int32_t> chosen) {
@@ -187,7 +194,7 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
 
   const auto k = static_cast<std::size_t>(spec.top_k);
   const auto slots = static_cast<std::size_t>(plan.slots);
-  double kept = 0.0;
+  Mass mass;
   for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
     std::int32_t* ids = plan.row_ids.data() + r * slots;
     float* weights = plan.row_weights.data() + r * slots;
@@ -203,8 +210,11 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
       }
       const std::span<const std::int32_t> chosen(ids, used);
       const bool is_exact = !touched || std::ranges::equal(chosen, step.exact_of(row));
-      const double share = weigh(step, row, chosen, is_exact, std::span(weights, used));
-      if (step.is_decode(row)) kept += share;
+      const Mass row_mass = weigh(step, row, chosen, is_exact, std::span(weights, used));
+      if (step.is_decode(row)) {
+        mass.kept += row_mass.kept;
+        mass.exact += row_mass.exact;
+      }
       if (!is_exact) {
         plan.stats.short_rows += static_cast<int>(used < k);
         plan.stats.replaced_slots += missing_from(step.exact_of(row), chosen);
@@ -218,7 +228,7 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
     std::fill(ids + used, ids + slots, -1);
     std::fill(weights + used, weights + slots, 0.0F);
   }
-  if (decode_rows > 0) plan.stats.kept_mass = kept / decode_rows;
+  if (mass.exact > 0.0) plan.stats.kept_mass = mass.kept / mass.exact;
 
   build_csr(plan, scratch.expert_rows);
   const auto active = plan.active_experts();

@@ -26,11 +26,13 @@ struct PlanEntry {
 };
 
 struct RouteStats {
-  int rows = 0;                // rows with a token (padding excluded)
-  int decode_rows = 0;         // rows the policy was allowed to touch
-  int experts_exact = 0;       // distinct routed experts, had every row been exact
-  int experts = 0;             // distinct routed experts of this plan, T
-  double kept_mass = 1.0;      // mean over decode rows: score over the plan's experts / over the exact ones
+  int rows = 0;           // rows with a token (padding excluded)
+  int decode_rows = 0;    // rows the policy was allowed to touch
+  int experts_exact = 0;  // distinct routed experts, had every row been exact
+  int experts = 0;        // distinct routed experts of this plan, T
+  // Gate mass of the decode rows' experts over that of their exact ones. A row of a model that renormalises
+  // counts 1, of another the sum of its scores.
+  double kept_mass = 1.0;
   int replaced_slots = 0;      // exact choices of decode rows that this plan does not use
   int short_rows = 0;          // decode rows with fewer than k experts
   int fullest_rank_exact = 0;  // distinct experts on the fullest rank, had every row been exact; 0 unplaced

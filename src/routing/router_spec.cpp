@@ -85,6 +85,30 @@ void validate_hash_table(const RouterSpec& spec, std::string_view name) {
 
 }  // namespace
 
+std::string_view to_string(Scoring scoring) {
+  switch (scoring) {
+    case Scoring::kSoftmax:
+      return "softmax";
+    case Scoring::kSigmoid:
+      return "sigmoid";
+    case Scoring::kSqrtSoftplus:
+      return "sqrtsoftplus";
+    case Scoring::kTopKThenSoftmax:
+      return "topk_then_softmax";
+    case Scoring::kSigmoidInput:
+      return "sigmoid_input";
+  }
+  return "";
+}
+
+std::optional<Scoring> parse_scoring(std::string_view name) {
+  for (const Scoring scoring : {Scoring::kSoftmax, Scoring::kSigmoid, Scoring::kSqrtSoftplus,
+                                Scoring::kTopKThenSoftmax, Scoring::kSigmoidInput}) {
+    if (name == to_string(scoring)) return scoring;
+  }
+  return std::nullopt;
+}
+
 void validate(const RouterSpec& spec, std::string_view name) {
   validate_range(name, "experts", spec.experts, 1, kMaxExperts);
   validate_range(name, "top_k", spec.top_k, 1, spec.experts < kMaxTopK ? spec.experts : kMaxTopK);

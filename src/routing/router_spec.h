@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -53,6 +54,10 @@ struct RouterSpec {
   // Experts the plan numbers: the routed ones and the fused shared ones.
   int plan_experts() const { return experts + fused_shared_experts; }
 };
+
+// "softmax", "sigmoid", "sqrtsoftplus", "topk_then_softmax", "sigmoid_input".
+std::string_view to_string(Scoring scoring);
+std::optional<Scoring> parse_scoring(std::string_view name);
 
 // Throws base::InputError naming `name` (the layer), the field, its value and the range.
 void validate(const RouterSpec& spec, std::string_view name);
