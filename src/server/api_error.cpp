@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "server/json_writer.h"
 
 namespace tagalong::server {
@@ -11,6 +12,14 @@ ApiError to_api_error(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const ApiException& e) {
     return e.error;
+  } catch (const engine::PromptTooLong& e) {
+    return {.message = e.what(), .param = "prompt", .code = "context_length_exceeded"};
+  } catch (const engine::EngineClosed&) {
+    return {.status = 503,
+            .message = "the server is stopping",
+            .type = "unavailable_error",
+            .code = "server_stopping",
+            .headers = {{"Retry-After", "5"}}};
   } catch (const base::InputError& e) {
     return {.message = e.what()};
   } catch (const std::bad_alloc&) {

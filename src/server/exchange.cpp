@@ -137,6 +137,7 @@ void Exchange::wire_ready() {
 void Exchange::wire_closed() {
   if (phase_ == Phase::kFinished) return;
   const auto callback = std::move(on_close_);
+  client_gone_ = true;
   finish();
   if (callback) callback(CloseReason::kClientGone);
 }

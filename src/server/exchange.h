@@ -58,8 +58,12 @@ class Exchange {
   void on_ready(std::function<void()> callback) { on_ready_ = std::move(callback); }
   void on_close(std::function<void(CloseReason)> callback) { on_close_ = std::move(callback); }
 
-  // For the log: the status that was sent (0: none) and what the handler wants noted.
+  // For the log: the status that was sent (0: none), whether the client left before the end, and what the
+  // handler wants noted.
   int status() const { return status_; }
+  bool client_gone() const { return client_gone_; }
+  const std::string& noted() const { return noted_; }
+  void note(std::string text) { noted_ = std::move(text); }
   void on_finished(std::function<void(const Exchange&)> callback) { on_finished_ = std::move(callback); }
 
   // Called by the connection.
@@ -80,6 +84,8 @@ class Exchange {
   bool chunked_ = false;
   bool keep_ = false;
   int status_ = 0;
+  bool client_gone_ = false;
+  std::string noted_;
   std::function<void()> on_ready_;
   std::function<void(CloseReason)> on_close_;
   std::function<void(const Exchange&)> on_finished_;

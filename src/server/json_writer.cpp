@@ -60,6 +60,15 @@ void append_float(std::string& out, T number) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Step step = at(text, i) < 0x80 ? Utf8Step{1, true} : utf8_step(text, i);
+    if (!step.valid) return false;
+    i += step.bytes;
+  }
+  return true;
+}
+
 void append_json_string(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   out += '"';

@@ -12,6 +12,8 @@
 
 namespace tagalong::server {
 
+bool is_utf8(std::string_view text);
+
 // Appends `text` as a JSON string with its quotes.
 void append_json_string(std::string& out, std::string_view text);
 

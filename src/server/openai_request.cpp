@@ -168,9 +168,6 @@ void read_routing(JsonFields& fields, OpenAiRequest& request) {
   JsonFields routing(*value, "routing.");
   request.routing = routing.string("policy");
   if (!request.routing) throw bad_field("routing.policy", "is missing");
-  if (*request.routing != "exact" && *request.routing != "oea") {
-    throw bad_field("routing.policy", "must be \"exact\" or \"oea\"");
-  }
   routing.reject_others();
 }
 

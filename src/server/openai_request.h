@@ -41,7 +41,7 @@ struct OpenAiRequest {
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
-  std::optional<std::string> routing;  // the policy asked for: "exact" or "oea"
+  std::optional<std::string> routing;  // the policy asked for; the service knows which there are
 };
 
 struct RequestLimits {

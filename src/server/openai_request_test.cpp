@@ -206,7 +206,7 @@ TEST(CompletionRequest, StreamOptionsAreRead) {
 TEST(CompletionRequest, RoutingNamesAPolicy) {
   EXPECT_EQ(completion(with(R"("routing":{"policy":"exact"})")).routing, "exact");
   EXPECT_EQ(completion_error(with(R"("routing":{})")).param, "routing.policy");
-  EXPECT_EQ(completion_error(with(R"("routing":{"policy":"best"})")).param, "routing.policy");
+  EXPECT_EQ(completion_error(with(R"("routing":{"policy":1})")).param, "routing.policy");
   EXPECT_EQ(completion_error(with(R"("routing":{"policy":"oea","k0":3})")).param, "routing.k0");
 }
 

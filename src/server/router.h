@@ -21,7 +21,8 @@ using Start = std::function<void(const ExchangePtr&)>;
 using Reply = std::variant<HttpResponse, Start>;
 
 struct RoutedRequest {
-  HttpRequest& request;
+  const HttpRequest& request;  // its body is empty:
+  std::string body;
   std::string tail;  // what "{name}" took
 };
 using RouteHandler = std::function<Reply(const RoutedRequest&)>;
