@@ -164,7 +164,7 @@ Value Interpreter::call(const Value& callable, const Arguments& given) {
 
 Value Interpreter::attribute(const Value& object, std::string_view name) {
   require_defined(object);
-  if (name.starts_with('_')) throw base::input_error("access to attribute \"{}\" is unsafe", name);
+  if (name.starts_with('_')) return Value::undefined(fmt::format("access to attribute '{}' is unsafe", name));
   if (object.is<std::shared_ptr<Namespace>>()) {
     for (const auto& [known, value] : object.get<std::shared_ptr<Namespace>>()->members) {
       if (known == name) return value;

@@ -152,11 +152,16 @@ Value integer(Interpreter&, const Value& value, const Arguments& arguments) {
     const ByteRange kept = stripped(value.as_text().bytes, "", StripSide::both);
     std::string_view text = std::string_view(value.as_text().bytes).substr(kept.begin, kept.end - kept.begin);
     if (text.starts_with('+')) text.remove_prefix(1);
+    std::int64_t base = args[1] == nullptr ? 10 : int_argument(*args[1], "int");
+    if ((base == 0 || base == 16) && (text.starts_with("0x") || text.starts_with("0X"))) {
+      text.remove_prefix(2);
+      base = 16;
+    }
+    if (base == 0) base = 10;
+    if (base < 2 || base > 36) throw base::input_error("int: base {} is not supported", base);
     std::int64_t number = 0;
-    const auto whole = std::from_chars(text.data(), text.data() + text.size(), number,
-                                       args[1] == nullptr ? 10
-                                                          : static_cast<int>(std::clamp<std::int64_t>(
-                                                                int_argument(*args[1], "int"), 2, 36)));
+    const auto whole =
+        std::from_chars(text.data(), text.data() + text.size(), number, static_cast<int>(base));
     if (whole.ec == std::errc() && whole.ptr == text.data() + text.size()) return number;
     const auto part = std::from_chars(text.data(), text.data() + text.size(), real);
     if (part.ec != std::errc() || part.ptr != text.data() + text.size()) return absent;

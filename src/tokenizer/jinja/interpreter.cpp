@@ -135,8 +135,6 @@ Interpreter::Flow Interpreter::loop(const Stmt& stmt) {
   if (state->items.empty()) {
     return stmt.bodies.size() > 1 ? execute(stmt.bodies[1]) : Flow::normal;
   }
-  const Restore depth(loop_depth_, loop_depth_ + 1);
-  state->depth = loop_depth_;
   for (; state->index < state->items.size(); ++state->index) {
     // Each round has a scope of its own: what is set in it does not outlive it.
     const Restore scope(scope_, std::make_shared<Scope>(Scope{{}, scope_}));
@@ -214,7 +212,6 @@ Value Interpreter::call_macro(const Stmt& stmt, std::string_view name, const Arg
   if (call_depth_ >= limits_.call_depth)
     throw base::input_error("macros call each other deeper than {}", call_depth_);
   const Restore depth(call_depth_, call_depth_ + 1);
-  const Restore loops(loop_depth_, std::size_t{0});
   if (given.positional.size() > stmt.parameters.size()) {
     throw base::input_error("the macro \"{}\" takes {} arguments, not {}", name, stmt.parameters.size(),
                             given.positional.size());

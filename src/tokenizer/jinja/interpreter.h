@@ -76,7 +76,6 @@ class Interpreter {
   std::size_t steps_ = 0;
   int line_ = 0;
   int call_depth_ = 0;
-  std::size_t loop_depth_ = 0;
   Text* out_ = nullptr;
   std::shared_ptr<Scope> scope_;
   const Value* block_text_ = nullptr;

@@ -246,8 +246,9 @@ std::optional<Value> loop_member(const std::shared_ptr<Loop>& loop, std::string_
   if (name == "first") return Value(i == 0);
   if (name == "last") return Value(i + 1 == n);
   if (name == "length") return number(n);
-  if (name == "depth") return number(loop->depth);
-  if (name == "depth0") return number(loop->depth - 1);
+  // Only recursive loops, which this language has not, are deeper.
+  if (name == "depth") return number(1);
+  if (name == "depth0") return number(0);
   if (name == "previtem") return i > 0 ? loop->items[i - 1] : Value::undefined("there is no previous item");
   if (name == "nextitem") return i + 1 < n ? loop->items[i + 1] : Value::undefined("there is no next item");
   if (name == "cycle") {

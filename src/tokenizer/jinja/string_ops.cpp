@@ -44,7 +44,16 @@ std::vector<Text> split_at_space(const Text& text, std::int64_t limit) {
 
 }  // namespace
 
-std::string to_upper(std::string_view text) { return mapped(text, utf8proc_toupper); }
+std::string to_upper(std::string_view text) {
+  // The one common letter whose capital is two.
+  constexpr std::string_view kSharpS = "ß";
+  std::string out;
+  for (std::size_t at = text.find(kSharpS); at != text.npos; at = text.find(kSharpS)) {
+    out += mapped(text.substr(0, at), utf8proc_toupper) + "SS";
+    text.remove_prefix(at + kSharpS.size());
+  }
+  return out += mapped(text, utf8proc_toupper);
+}
 std::string to_lower(std::string_view text) { return mapped(text, utf8proc_tolower); }
 
 std::string capitalized(std::string_view text) {

@@ -51,8 +51,6 @@ struct Callable {
 struct Loop {
   std::vector<Value> items;
   std::size_t index = 0;
-  std::size_t depth = 1;
-  std::shared_ptr<Value> last_changed;  // what changed() was last asked about
 };
 
 class Value {

@@ -46,5 +46,5 @@ def render(source, context):
     """The output, or None if the template fails."""
     try:
         return environment().from_string(source).render(**context)
-    except (jinja2.exceptions.TemplateError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except (jinja2.exceptions.TemplateError, TypeError, ValueError, ZeroDivisionError, OverflowError, SyntaxError):
         return None

@@ -37,7 +37,7 @@ range(3)|list|range(1, 4)|list|range(5, 0, -2)|list|range(0)|list|range(3)|lengt
 1 / 0|1 // 0|1 % 0|1.0 / 0|'a' < 'b'|'a' < 1|nil < 1|[1, 2] < [1, 3]|xs.append(4)|d.update({})|d.pop('b')|n()|s()|missing()|n.x|n.x.y|n[0]|nil.x|d[nil]|xs['a']|s|nofilter|n is notest
 'a' 'b'|"tab\\tnew\\nline"|'\\u00e9\\x41'|'back\\\\slash'|'\\q'|1_000|'%' ~ '}}'|{'a': {'b': 1}}['a']['b']|[1, [2]][1][0]|(xs|first) + 1|xs|first + 1|-xs|first|n ~ s|lower|'a' ~ 'B'|lower|not 'x' in s|'x' in s == false
 'a\\nb\\n\\nc'|indent|'a\\nb'|indent(2, true)|'a\\n\\nb'|indent(2, blank=true)|n|safe|'x' * 3 ~ 'y'|1 + 1 ~ 1 + 1|1 if n is defined else 2|[x for x in xs]|lambda: 1|n = 3|1 +|(1|[1|'open|{{|a b
-9223372036854775807|9223372036854775807 + 1|99999999999999999999|s is startswith('H')|d.a is sequence and d.a is not string|xs[n]|xs[n - 7]|loop|self|xs | length > 2 and xs | first == 3|xs|length == 3 and true
+9223372036854775807|9223372036854775807 + 1|99999999999999999999|s is startswith('H')|d.a is sequence and d.a is not string|xs[n]|xs[n - 7]|loop|xs | length > 2 and xs | first == 3|xs|length == 3 and true
 """
 
 
