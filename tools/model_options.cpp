@@ -57,6 +57,16 @@ GenerationDefaults read_generation(const checkpoint::Checkpoint& checkpoint, int
   return defaults;
 }
 
+tokenizer::Tokenizer load_tokenizer(const std::filesystem::path& directory) {
+  if (!std::filesystem::is_directory(directory)) {
+    throw base::input_error(
+        "{}: no such directory, expected one with config.json, model.safetensors and "
+        "tokenizer.json",
+        directory.string());
+  }
+  return tokenizer::Tokenizer::load(directory);
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -109,9 +119,14 @@ void add_routing_options(CLI::App& command, ModelOptions& options) {
 
 LoadedModel::LoadedModel(const ModelOptions& options)
     : kernels(kernels::select_kernels(options.isa)),
-      pool(options.threads > 0 ? options.threads : base::usable_cores()) {
+      pool(options.threads > 0 ? options.threads : base::usable_cores()),
+      tokenizer(load_tokenizer(options.model)) {
   const checkpoint::Checkpoint checkpoint = checkpoint::Checkpoint::open(options.model);
   model = models::load_model(checkpoint, {.kernels = kernels, .pool = pool});
+  if (tokenizer.vocab_size() > model->info().vocab) {
+    throw base::input_error("{}: the tokenizer has {} tokens, but config.json's vocab_size is {}",
+                            options.model.string(), tokenizer.vocab_size(), model->info().vocab);
+  }
   generation = read_generation(checkpoint, model->info().vocab);
 }
 

@@ -15,6 +15,7 @@
 #include "kernels/select.h"
 #include "models/model.h"
 #include "routing/routing_policy.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tagalong::tools {
 
@@ -48,6 +49,7 @@ struct LoadedModel {
   const kernels::Kernels& kernels;
   base::ThreadPool pool;
   std::unique_ptr<models::Model> model;
+  tokenizer::Tokenizer tokenizer;
   GenerationDefaults generation;
 };
 

@@ -1,0 +1,138 @@
+// Law 1 for models: with exact routing the logits of a row do not depend, to the last bit, on the other rows
+// of its batch, on how its sequence was cut into steps, on the threads or on the instruction set.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "golden/model_harness.h"
+#include "kernels/select.h"
+
+namespace tagalong {
+namespace {
+
+using routing::RowRole;
+using testing_support::ModelHarness;
+using testing_support::RunOptions;
+using testing_support::same_bits;
+
+using Tokens = std::vector<std::int32_t>;
+using Logits = std::vector<float>;
+
+class ModelInvariance : public testing::TestWithParam<std::string> {
+ protected:
+  std::filesystem::path directory() const { return std::filesystem::path(TAGALONG_SOURCE_DIR) / GetParam(); }
+
+  Tokens random_tokens(const ModelHarness& model, int length) {
+    Tokens tokens;
+    for (int i = 0; i < length; ++i) {
+      tokens.push_back(static_cast<std::int32_t>(random_() % static_cast<std::uint32_t>(model.info().vocab)));
+    }
+    return tokens;
+  }
+
+  // The logits of all rows, the sequence being alone and computed in one step.
+  static Logits whole(ModelHarness& model, const Tokens& tokens) {
+    model.start({tokens});
+    model.prefill();
+    return model.traces()[0].logits;
+  }
+
+  // Feeds the sequences in steps of random numbers of rows, some of them none, until all are done.
+  void feed_in_pieces(ModelHarness& model, const std::vector<Tokens>& sequences) {
+    model.start(sequences);
+    std::vector<int> left;
+    for (const Tokens& s : sequences) left.push_back(static_cast<int>(s.size()));
+    while (*std::max_element(left.begin(), left.end()) > 0) {
+      std::vector<int> counts;
+      int rows = 0;
+      for (int& n : left) {
+        const int count = std::min(n, static_cast<int>(random_() % 3 == 0 ? random_() % 20 : random_() % 2));
+        counts.push_back(count);
+        n -= count;
+        rows += count;
+      }
+      if (rows > 0) model.step(counts, random_() % 2 == 0 ? RowRole::kDecode : RowRole::kPrefill);
+    }
+  }
+
+  static constexpr int kLength = 57;  // crosses block borders, and index_topk of the small checkpoints
+  std::mt19937 random_{20};
+};
+
+TEST_P(ModelInvariance, ChunksOfAnySize) {
+  for (const cache::KvType kv_type : {cache::KvType::kBF16, cache::KvType::kF32}) {
+    ModelHarness model(directory(), {.kernels = kernels::select_kernels("auto"), .kv_type = kv_type});
+    const Tokens tokens = random_tokens(model, kLength);
+    const Logits expected = whole(model, tokens);
+    ASSERT_EQ(expected.size(), static_cast<std::size_t>(kLength * model.info().vocab));
+    ASSERT_TRUE(std::all_of(expected.begin(), expected.end(), [](float x) { return std::isfinite(x); }));
+    for (const int chunk : {1, 2, 3, 5, 8, 9, 16, 17, 31, 56}) {
+      model.start({tokens});
+      for (int done = 0; done < kLength; done += chunk) {
+        model.step({std::min(chunk, kLength - done)}, chunk == 1 ? RowRole::kDecode : RowRole::kPrefill);
+      }
+      EXPECT_TRUE(same_bits(model.traces()[0].logits, expected)) << "chunks of " << chunk;
+    }
+  }
+}
+
+TEST_P(ModelInvariance, AloneOrInAnyBatch) {
+  ModelHarness model(directory(),
+                     {.kernels = kernels::select_kernels("auto"), .kv_type = cache::KvType::kBF16});
+  for (int round = 0; round < 4; ++round) {
+    std::vector<Tokens> sequences;
+    std::vector<Logits> expected;
+    for (int i = 0; i < 7; ++i) {
+      sequences.push_back(random_tokens(model, 1 + static_cast<int>(random_() % kLength)));
+      expected.push_back(whole(model, sequences.back()));
+    }
+    model.start(sequences);
+    model.prefill();
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_TRUE(same_bits(model.traces()[i].logits, expected[i])) << "prefilled together, sequence " << i;
+    }
+    feed_in_pieces(model, sequences);
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_TRUE(same_bits(model.traces()[i].logits, expected[i])) << "in pieces, sequence " << i;
+    }
+  }
+}
+
+TEST_P(ModelInvariance, AnyThreadsAndInstructionSet) {
+  std::vector<Tokens> sequences;
+  std::vector<Logits> expected;
+  for (const kernels::Kernels* table : kernels::available_kernels()) {
+    for (const int threads : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << table->name << ", " << threads << " threads");
+      ModelHarness model(directory(),
+                         {.kernels = *table, .threads = threads, .kv_type = cache::KvType::kBF16});
+      if (expected.empty()) {
+        for (const int length : {kLength, 9, 23}) {
+          sequences.push_back(random_tokens(model, length));
+          expected.push_back(whole(model, sequences.back()));
+        }
+      }
+      feed_in_pieces(model, sequences);
+      for (std::size_t i = 0; i < sequences.size(); ++i) {
+        EXPECT_TRUE(same_bits(model.traces()[i].logits, expected[i])) << "sequence " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, ModelInvariance,
+                         testing::Values("models/storyteller", "tests/golden/glm_moe_dsa/bf16",
+                                         "tests/golden/glm_moe_dsa/f32", "tests/golden/glm_moe_dsa/nvfp4",
+                                         "tests/golden/glm_moe_dsa/nvfp4_groups",
+                                         "tests/golden/glm_moe_dsa/nvfp4_shared_indexer"),
+                         [](const auto& checkpoint) {
+                           return std::filesystem::path(checkpoint.param).filename().string();
+                         });
+
+}  // namespace
+}  // namespace tagalong
