@@ -1,6 +1,7 @@
 #include "tokenizer/splitter.h"
 
 #include "base/error.h"
+#include "tokenizer/known_splitters.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/utf8.h"
 
@@ -87,6 +88,7 @@ std::unique_ptr<Splitter> pcre_splitter(std::string_view pattern, std::string_vi
 }
 
 std::unique_ptr<Splitter> regex_splitter(std::string_view pattern, std::string_view path) {
+  if (auto known = known_splitter(pattern)) return known;
   return pcre_splitter(pattern, path);
 }
 
