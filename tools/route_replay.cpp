@@ -8,7 +8,6 @@ using routing::RouteInput;
 using routing::RoutePlan;
 using routing::RouterSpec;
 using routing::RouteScratch;
-using routing::RowRole;
 
 void ReplayTotals::add(const routing::RouteStats& stats) {
   ++steps;
@@ -35,7 +34,6 @@ ReplayResult replay(const RouteTrace& trace, const routing::RoutingPolicy& polic
 
   int most_rows = 0;
   for (const TraceStep& step : trace.steps) most_rows = std::max(most_rows, step.rows);
-  const std::vector<RowRole> roles(static_cast<std::size_t>(most_rows), RowRole::kDecode);
   RouteScratch scratch;
   RoutePlan plan;
   scratch.reserve(most_rows, spec, policy);
@@ -44,7 +42,7 @@ ReplayResult replay(const RouteTrace& trace, const routing::RoutingPolicy& polic
   std::uint64_t number = 0;
   for (const TraceStep& step : trace.steps) {
     const RouteInput input{.logits = step.logits,
-                           .roles = std::span(roles).first(static_cast<std::size_t>(step.rows)),
+                           .roles = step.roles,
                            .layer = step.layer,
                            .step = number++,
                            .placement = ranks > 1 ? &placement : nullptr};

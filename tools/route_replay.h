@@ -35,7 +35,7 @@ struct ReplayResult {
   std::map<int, ReplayTotals> by_rows{};  // rows of a step
 };
 
-// Every row counts as a decode row. `ranks` > 1 places the experts in contiguous blocks and adds per-rank
+// `ranks` > 1 places the experts in contiguous blocks and adds per-rank
 // counts. Throws base::InputError for a policy that does not fit the trace.
 ReplayResult replay(const RouteTrace& trace, const routing::RoutingPolicy& policy, int ranks);
 

@@ -1,5 +1,6 @@
 #include "route_trace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -57,8 +58,8 @@ void add_choice(const Line& line, const json& ids, const json& weights, const Ro
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t id = ids[i].is_number_integer() ? ids[i].get<std::int64_t>() : -1;
     const float weight = number(line, weights[i], "w") / trace.scaling;
-    // A fused shared expert has an id past the routed ones and no part in the choice; the recorder wrote it
-    // last.
+    // A fused shared expert has an id past the routed ones and no part in the choice.
+    if (id >= trace.experts && id < trace.experts + trace.fused_shared_experts) continue;
     if (id < 0 || id >= trace.experts) {
       throw line.error(fmt::format("row {}: ids[{}] = {}, expected 0..{}", step.rows, i, ids[i].dump(),
                                    trace.experts - 1));
@@ -70,7 +71,7 @@ void add_choice(const Line& line, const json& ids, const json& weights, const Ro
     if (row[id] != -std::numeric_limits<float>::infinity()) {
       throw line.error(fmt::format("row {}: ids[{}] = {} twice", step.rows, i, id));
     }
-    const float share = std::min(weight, 1.0F);
+    const float share = std::clamp(weight, 1e-30F, 1.0F);  // a recorded 0 still ranks above what is unknown
     row[id] = std::log(share / (1.0F - share));
   }
   ++step.rows;
@@ -112,6 +113,16 @@ void add_line(const Line& line, RouteTrace& trace) {
       }
       for (std::size_t row = 0; row < ids.size(); ++row)
         add_choice(line, ids[row], weights[row], trace, step);
+    }
+  }
+  step.roles.assign(static_cast<std::size_t>(step.rows), routing::RowRole::kDecode);
+  if (line.value.contains("decode")) {
+    const json& decode = list_of(line, "decode");
+    if (decode.size() != step.roles.size()) {
+      throw line.error(fmt::format("decode has {} values for {} rows", decode.size(), step.rows));
+    }
+    for (std::size_t row = 0; row < decode.size(); ++row) {
+      if (decode[row] == 0) step.roles[row] = routing::RowRole::kPrefill;
     }
   }
   if (step.rows > 0) trace.steps.push_back(std::move(step));
@@ -176,10 +187,12 @@ RouteTrace RouteTrace::in_steps_of(int rows) const {
   const auto width = static_cast<std::ptrdiff_t>(experts);
   for (const TraceStep& source : steps) {
     for (int row = 0; row < source.rows; ++row) {
+      if (source.roles[static_cast<std::size_t>(row)] != routing::RowRole::kDecode) continue;
       if (step.rows > 0 && step.layer != source.layer) step = {};
       step.layer = source.layer;
       const auto begin = source.logits.begin() + row * width;
       step.logits.insert(step.logits.end(), begin, begin + width);
+      step.roles.push_back(routing::RowRole::kDecode);
       if (++step.rows == rows) {
         dealt.steps.push_back(std::move(step));
         step = {};

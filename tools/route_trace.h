@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "routing/router_spec.h"
+#include "routing/row_role.h"
 
 namespace tagalong::tools {
 
@@ -24,6 +25,7 @@ struct TraceStep {
   // [rows, experts]: the logit, or the number whose sigmoid is the recorded weight; -infinity where nothing
   // was recorded.
   std::vector<float> logits{};
+  std::vector<routing::RowRole> roles{};  // [rows], decode unless the trace says otherwise
 };
 
 struct RouteTrace {
@@ -38,7 +40,7 @@ struct RouteTrace {
   bool full_scores = true;     // false: nothing is known beyond each row's own top-k
   std::vector<TraceStep> steps{};
 
-  // The rows in their order, dealt anew into steps of `rows`; what does not fill a step is left out.
+  // The decode rows in their order, dealt anew into steps of `rows`; what does not fill a step is left out.
   RouteTrace in_steps_of(int rows) const;
 };
 
