@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -26,14 +27,21 @@ struct Command {
   void (*add)(CLI::App&);
 };
 
+// One command a line.
+// clang-format off
 constexpr std::array kCommands{
     Command{"Generate", add_run_command},
+    Command{"Generate", add_serve_command},
     Command{"Generate", add_demo_command},
     Command{"Look", add_inspect_command},
+    Command{"Look", add_tokenize_command},
+    Command{"Look", add_template_command},
     Command{"Look", add_logits_command},
     Command{"Look", add_version_command},
     Command{"Measure", add_bench_command},
+    Command{"Measure", add_route_command},
 };
+// clang-format on
 
 void set_up(CLI::App& app) {
   app.require_subcommand(1);
@@ -51,7 +59,12 @@ void set_up(CLI::App& app) {
   app.failure_message([](const CLI::App* program, const CLI::Error& error) {
     std::string name = "tagalong";
     for (const CLI::App* chosen : program->get_subcommands()) name += " " + chosen->get_name();
-    return fmt::format("{}: {}\nTry '{} --help'.\n", name, error.what(), name);
+    // CLI11 would only say that a subcommand is required.
+    const std::vector<std::string> unknown = program->remaining();
+    const bool misnamed = program->get_subcommands().empty() && !unknown.empty();
+    const std::string message =
+        misnamed ? fmt::format("unknown command or flag '{}'", unknown.front()) : error.what();
+    return fmt::format("{}: {}\nTry '{} --help'.\n", name, message, name);
   });
 }
 

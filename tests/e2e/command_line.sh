@@ -39,8 +39,8 @@ expect 0 '^tagalong [0-9]+\.[0-9]+\.[0-9]+ \(commit ' --version
 expect 0 '^kernels: .*scalar on this CPU' version
 expect 0 'Exit codes: 0 done' --help
 expect 2 'subcommand is required'
-expect 2 "Try 'tagalong --help'" --no-such-flag
-expect 2 'no-such-command' no-such-command
+expect 2 "^tagalong: unknown command or flag '--no-such-flag'" --no-such-flag
+expect 2 "^tagalong: unknown command or flag 'no-such-command'" no-such-command
 
 commands=$("$program" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p')
 for command in $commands; do
