@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Serves mixture-of-experts language models; tokens tag along with experts already loaded.",
                "tagalong"};
   try {
+    base::set_up_log(spdlog::level::info);
     set_up(app);
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
@@ -100,7 +101,4 @@ int run(int argc, char** argv) {
 
 }  // namespace tagalong::tools
 
-int main(int argc, char** argv) {
-  tagalong::base::set_up_log(spdlog::level::info);
-  return tagalong::tools::run(argc, argv);
-}
+int main(int argc, char** argv) { return tagalong::tools::run(argc, argv); }
