@@ -15,9 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpu_info.h"
 #include "base/error.h"
 #include "columns.h"
 #include "commands.h"
+#include "demo_layer.h"
 #include "demo_openings.h"
 #include "engine/engine.h"
 #include "engine/logits_hash.h"
@@ -39,6 +41,7 @@ struct DemoOptions {
   int tokens = 160;
   std::uint64_t seed = 1;
   EvaluationShape evaluation;
+  bool skip_large_layer = false;
 };
 
 // What one policy did.
@@ -204,7 +207,7 @@ void print_meaning(const models::ModelInfo& info, const DemoOptions& options,
 void print_limits(const models::ModelInfo& info, const DemoOptions& options,
                   const std::vector<Outcome>& outcomes) {
   const double weights = weight_bytes(info, info.experts) + static_cast<double>(info.dense_bytes);
-  const auto cache = static_cast<double>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
+  const auto cache = static_cast<double>(base::detect_cpu().l3_bytes);
   const double exact = outcomes[0].stats.decode_routing.mean_experts();
   const double oea = outcomes[1].stats.decode_routing.mean_experts();
   const std::string saved = fmt::format("{} loads {:.0f}% fewer expert bytes in a step.",
@@ -260,6 +263,8 @@ void demo(const DemoOptions& options) {
   print_table(info, outcomes, text);
   print_meaning(info, options, outcomes, text);
   print_limits(info, options, outcomes);
+  std::fflush(stdout);
+  if (!options.skip_large_layer) show_large_layer(loaded.kernels, loaded.pool);
 }
 
 }  // namespace
@@ -281,6 +286,13 @@ void add_demo_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of the first story; the others count on from it")
       ->capture_default_str();
+  command
+      ->add_option("--eval-batches", options->evaluation.batches,
+                   fmt::format("Batches of {} windows of the evaluation text", options->evaluation.rows))
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--skip-large-layer", options->skip_large_layer,
+                    "Leave out the layer of a 30-billion-parameter model, which needs 1 GB of memory");
   command->callback([options] { demo(*options); });
 }
 

@@ -46,6 +46,13 @@ std::string brand() {
   return name;
 }
 
+// The kernel's word on the size ("32768K"), not cpuid's: the latter tells a guest of the whole socket.
+std::size_t l3_size() {
+  std::size_t kilobytes = 0;
+  std::ifstream("/sys/devices/system/cpu/cpu0/cache/index3/size") >> kilobytes;
+  return kilobytes * 1024;
+}
+
 // CPUs of the affinity mask, counted once per physical core.
 int physical_cores() {
   cpu_set_t mask;
@@ -86,6 +93,7 @@ int quota_cores() {
 CpuInfo detect_cpu() {
   CpuInfo info;
   info.name = brand();
+  info.l3_bytes = l3_size();
   const Leaf one = cpuid(1);
   if (!bit(one.ecx, 27)) return info;  // the system does not save extended registers
   const std::uint64_t state = enabled_state();

@@ -1,6 +1,7 @@
 // What this CPU can do and how much of it this process may use. Detected once per call, nothing is cached.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace tagalong::base {
@@ -13,6 +14,7 @@ struct CpuInfo {
   bool avx512_vbmi = false;
   bool avx512_bf16 = false;
   bool avx_vnni = false;
+  std::size_t l3_bytes = 0;  // of the cache that the first CPU shares; 0: unknown
 };
 
 // Features are reported only if the operating system saves their registers.
