@@ -4,48 +4,11 @@
 #include "base/mapped_file.h"
 #include "tokenizer/jinja/interpreter.h"
 #include "tokenizer/jinja/parser.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/tokenizer_config.h"
 
 namespace tagalong::tokenizer {
-namespace {
 
 using Json = nlohmann::ordered_json;
-
-// "chat_template" is a text, or a list of named ones.
-std::optional<std::string> template_of(const Json& config, const std::string& path) {
-  const auto entry = config.find("chat_template");
-  if (entry == config.end() || entry->is_null()) return std::nullopt;
-  if (entry->is_string()) return entry->get<std::string>();
-  if (!entry->is_array()) throw base::input_error("{}: chat_template is neither text nor a list", path);
-  for (const Json& named : *entry) {
-    if (named.is_object() && named.value("name", Json()) == "default" && named.contains("template") &&
-        named["template"].is_string()) {
-      return named["template"].get<std::string>();
-    }
-  }
-  throw base::input_error("{}: none of the chat templates is called \"default\"", path);
-}
-
-Json special_tokens_of(const Json& config) {
-  Json tokens = Json::object();
-  for (const auto& [key, value] : config.items()) {
-    if (!key.ends_with("_token")) continue;
-    if (value.is_string()) tokens[key] = value;
-    if (value.is_object() && value.contains("content")) tokens[key] = value["content"];
-  }
-  return tokens;
-}
-
-Json read_config(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return Json::object();
-  const std::string text = base::read_text_file(path);
-  require_utf8(text, path.string());
-  Json config = Json::parse(text, nullptr, false);
-  if (!config.is_object()) throw base::input_error("{}: not a JSON object", path.string());
-  return config;
-}
-
-}  // namespace
 
 struct ChatTemplate::Parsed {
   std::string source;
@@ -63,19 +26,18 @@ std::shared_ptr<ChatTemplate::Parsed> ChatTemplate::parse_source(std::string_vie
 ChatTemplate ChatTemplate::parse(std::string_view source) { return ChatTemplate(parse_source(source)); }
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_dir) {
-  const auto config_path = model_dir / "tokenizer_config.json";
-  const auto file_path = model_dir / "chat_template.jinja";
-  const Json config = read_config(config_path);
-  const bool in_file = std::filesystem::exists(file_path);
-  const auto source = in_file ? base::read_text_file(file_path) : template_of(config, config_path.string());
+  const auto file = model_dir / "chat_template.jinja";
+  const TokenizerConfig config = TokenizerConfig::read(model_dir);
+  const bool in_file = std::filesystem::exists(file);
+  const auto source = in_file ? base::read_text_file(file) : config.chat_template;
   if (!source) return std::nullopt;
   std::shared_ptr<Parsed> parsed;
   try {
     parsed = parse_source(*source);
   } catch (const base::InputError& error) {
-    throw base::input_error("{}: {}", (in_file ? file_path : config_path).string(), error.what());
+    throw base::input_error("{}: {}", in_file ? file.string() : config.path, error.what());
   }
-  parsed->special_tokens = special_tokens_of(config);
+  parsed->special_tokens = config.special_tokens;
   return ChatTemplate(std::move(parsed));
 }
 

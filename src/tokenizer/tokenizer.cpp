@@ -143,10 +143,7 @@ void Tokenizer::Parts::require_token(std::int32_t id) const {
 Tokenizer Tokenizer::load(const std::filesystem::path& model_dir) {
   const auto path = model_dir / "tokenizer.json";
   const auto parts = read_tokenizer_json(base::read_text_file(path), path.string());
-  const auto config = model_dir / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) {
-    apply_tokenizer_config(base::read_text_file(config), config.string(), *parts);
-  }
+  apply_tokenizer_config(TokenizerConfig::read(model_dir), *parts);
   return Tokenizer(parts);
 }
 

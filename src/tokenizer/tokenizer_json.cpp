@@ -1,4 +1,4 @@
-// Reading tokenizer.json and tokenizer_config.json.
+// Reading tokenizer.json, and applying tokenizer_config.json.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -190,7 +190,9 @@ class Reader {
         if (!id) throw fail(fmt::format("\"{}\" is not in the vocabulary", token));
         return *id;
       };
-      merges.add(id_of(left), id_of(right), {rank++, id_of(joined)});
+      const std::int32_t left_id = id_of(left);
+      const std::int32_t right_id = id_of(right);
+      merges.add(left_id, right_id, {rank++, id_of(joined)});
       ++index;
     }
     return merges;
@@ -228,14 +230,15 @@ class Reader {
   std::vector<AddedToken> added_;
 };
 
-// A special token is written as its text or as an object with the text.
-std::optional<std::int32_t> named_token(const JsonView& config, std::string_view key,
+std::optional<std::int32_t> named_token(const TokenizerConfig& config, const char* key,
                                         const Tokenizer::Parts& parts) {
-  const auto value = config.find(key);
-  if (!value) return std::nullopt;
-  const std::string_view text = value->is_string() ? value->string() : value->string("content");
-  const auto id = parts.texts.find(text);
-  if (!id) throw base::input_error("{}: \"{}\" is not a token of {}", value->path(), text, parts.name);
+  const auto text = config.special_tokens.find(key);
+  if (text == config.special_tokens.end()) return std::nullopt;
+  const auto id = parts.texts.find(text->get_ref<const std::string&>());
+  if (!id) {
+    throw base::input_error("{}: {} \"{}\" is not a token of {}", config.path, key,
+                            text->get_ref<const std::string&>(), parts.name);
+  }
   return id;
 }
 
@@ -246,19 +249,15 @@ std::shared_ptr<Tokenizer::Parts> read_tokenizer_json(std::string_view json, std
   return Reader(JsonView(parse_document(parser, json, name), std::string(name)), name).read();
 }
 
-void apply_tokenizer_config(std::string_view json, std::string_view name, Tokenizer::Parts& parts) {
-  simdjson::dom::parser parser;
-  const JsonView config(parse_document(parser, json, name), std::string(name));
+void apply_tokenizer_config(const TokenizerConfig& config, Tokenizer::Parts& parts) {
   parts.bos = named_token(config, "bos_token", parts);
   parts.eos = named_token(config, "eos_token", parts);
   auto& prefix = parts.post_processor.prefix;
   auto& suffix = parts.post_processor.suffix;
-  if (config.boolean("add_bos_token", false) && parts.bos &&
-      (prefix.empty() || prefix.front() != *parts.bos)) {
+  if (config.add_bos && parts.bos && (prefix.empty() || prefix.front() != *parts.bos)) {
     prefix.insert(prefix.begin(), *parts.bos);
   }
-  if (config.boolean("add_eos_token", false) && parts.eos &&
-      (suffix.empty() || suffix.back() != *parts.eos)) {
+  if (config.add_eos && parts.eos && (suffix.empty() || suffix.back() != *parts.eos)) {
     suffix.push_back(*parts.eos);
   }
 }

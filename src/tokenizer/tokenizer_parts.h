@@ -18,6 +18,7 @@
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/string_table.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_config.h"
 
 namespace tagalong::tokenizer {
 
@@ -41,6 +42,6 @@ struct Tokenizer::Parts {
 // Reads tokenizer.json.
 std::shared_ptr<Tokenizer::Parts> read_tokenizer_json(std::string_view json, std::string_view name);
 // Adds what tokenizer_config.json says about BOS and EOS.
-void apply_tokenizer_config(std::string_view json, std::string_view name, Tokenizer::Parts& parts);
+void apply_tokenizer_config(const TokenizerConfig& config, Tokenizer::Parts& parts);
 
 }  // namespace tagalong::tokenizer
