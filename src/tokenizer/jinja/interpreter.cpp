@@ -217,8 +217,9 @@ Value Interpreter::call_macro(const Stmt& stmt, std::string_view name, const Arg
                             given.positional.size());
   }
   for (const auto& [key, value] : given.named) {
-    const bool known = std::any_of(stmt.parameters.begin(), stmt.parameters.end(),
-                                   [&](const Parameter& parameter) { return parameter.name == key; });
+    const bool known =
+        std::any_of(stmt.parameters.begin(), stmt.parameters.end(),
+                    [&key = key](const Parameter& parameter) { return parameter.name == key; });
     if (!known && key != "caller")
       throw base::input_error("the macro \"{}\" has no parameter \"{}\"", name, key);
     set(key, value);
