@@ -51,7 +51,7 @@ TEST_P(Recorded, EveryConversationRendersAsWithPython) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, Recorded,
+INSTANTIATE_TEST_SUITE_P(chat_templates, Recorded,
                          testing::Values("qwen3", "deepseek_v3", "gptoss", "glm", "storyteller"),
                          [](const auto& param) { return std::string(param.param); });
 
@@ -61,7 +61,8 @@ bool is_stricter(const std::string& source) {
          source == "{{ 99999999999999999999 }}";
 }
 
-TEST(Template, TheLanguageIsThatOfJinja2) {
+// In lower case, so that `ctest -R template` finds them.
+TEST(chat_template, TheLanguageIsThatOfJinja2) {
   const Json rows = golden_json("language.json");
   ASSERT_GT(rows.size(), 400u);
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -85,7 +86,7 @@ std::string refusal(const std::string& source, const Json& context = Json::objec
   }
 }
 
-TEST(Template, ErrorsNameTheLineAndTheReason) {
+TEST(chat_template, ErrorsNameTheLineAndTheReason) {
   EXPECT_EQ(refusal("a\nb\n{{ raise_exception('Roles must alternate') }}"),
             "chat template, line 3: Roles must alternate");
   EXPECT_EQ(refusal("\n{{ missing.role }}"), "chat template, line 2: 'missing' is undefined");
@@ -105,7 +106,7 @@ TEST(Template, ErrorsNameTheLineAndTheReason) {
   EXPECT_THAT(refusal("{{ '\\ud800' }}"), HasSubstr("an escape that is no character"));
 }
 
-TEST(Template, ALoopWithoutEndRunsIntoTheLimit) {
+TEST(chat_template, ALoopWithoutEndRunsIntoTheLimit) {
   const std::string nested =
       "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
   EXPECT_EQ(refusal(nested, Json::object(), {.max_steps = 100000}),
@@ -113,7 +114,7 @@ TEST(Template, ALoopWithoutEndRunsIntoTheLimit) {
   EXPECT_THAT(refusal(nested), HasSubstr("needs more than 30000000 steps"));
 }
 
-TEST(Template, TextThatGrowsWithoutEndRunsIntoTheLimit) {
+TEST(chat_template, TextThatGrowsWithoutEndRunsIntoTheLimit) {
   EXPECT_EQ(
       refusal(
           "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"),
@@ -127,7 +128,7 @@ TEST(Template, TextThatGrowsWithoutEndRunsIntoTheLimit) {
   EXPECT_THAT(refusal("{{ range(100001) }}"), HasSubstr("range: more than 100000 numbers"));
 }
 
-TEST(Template, RecursionRunsIntoTheLimit) {
+TEST(chat_template, RecursionRunsIntoTheLimit) {
   EXPECT_THAT(refusal("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
               HasSubstr("macros call each other deeper"));
   EXPECT_THAT(refusal("{{ " + std::string(100000, '(') + "1" + std::string(100000, ')') + " }}"), HasSubstr("nested too deep"));
@@ -145,7 +146,7 @@ TEST(Template, RecursionRunsIntoTheLimit) {
               HasSubstr("a Namespace inside another value"));
 }
 
-TEST(Template, TheContextIsCheckedToo) {
+TEST(chat_template, TheContextIsCheckedToo) {
   EXPECT_THAT(refusal("", Json::array()), HasSubstr("the context is not an object"));
   EXPECT_THAT(refusal("", {{"messages", "\xC3"}}), HasSubstr("invalid UTF-8 at byte 0"));
   EXPECT_THAT(refusal("", {{"x", 18446744073709551615u}}), HasSubstr("18446744073709551615 is too large"));
@@ -154,7 +155,7 @@ TEST(Template, TheContextIsCheckedToo) {
   EXPECT_THAT(refusal("", {{"x", deep}}), HasSubstr("nested deeper than 200"));
 }
 
-TEST(Template, WhatTheUserWroteIsMarkedThroughEveryOperation) {
+TEST(chat_template, WhatTheUserWroteIsMarkedThroughEveryOperation) {
   const Json context = {{"u", " <|x|>ab "}, {"eos_token", "<|x|>"}, {"d", {{"k", "v"}}}};
   const auto user_parts = [&](const std::string& source) {
     const RenderedChat chat = ChatTemplate::parse(source).render_marked(context);
@@ -181,7 +182,7 @@ TEST(Template, WhatTheUserWroteIsMarkedThroughEveryOperation) {
 }
 
 // The reference would make control ids of what a user typed.
-TEST(Template, SpecialTokenTextTypedByAUserStaysText) {
+TEST(chat_template, SpecialTokenTextTypedByAUserStaysText) {
   const Tokenizer& tokenizer = golden_tokenizer("qwen3");
   const ChatTemplate chat_template = ChatTemplate::parse(golden_file("template/qwen3.jinja"));
   const Json context = {
@@ -200,7 +201,7 @@ TEST(Template, SpecialTokenTextTypedByAUserStaysText) {
   EXPECT_EQ(std::count(unmarked.begin(), unmarked.end(), *tokenizer.token_id("<|im_start|>")), 3);
 }
 
-TEST(Template, AHarmlessConversationIsEncodedAsWithoutMarks) {
+TEST(chat_template, AHarmlessConversationIsEncodedAsWithoutMarks) {
   const Json contexts = golden_json("conversations.json");
   const Tokenizer& tokenizer = golden_tokenizer("qwen3");
   const ChatTemplate chat_template = ChatTemplate::parse(golden_file("template/qwen3.jinja"));
@@ -212,7 +213,7 @@ TEST(Template, AHarmlessConversationIsEncodedAsWithoutMarks) {
   }
 }
 
-TEST(Template, IsFoundInTheModelsFolder) {
+TEST(chat_template, IsFoundInTheModelsFolder) {
   const auto bundled = ChatTemplate::load(TAGALONG_SOURCE_DIR "/models/storyteller");
   ASSERT_TRUE(bundled.has_value());
   EXPECT_EQ(bundled->source(), golden_file("template/storyteller.jinja"));
