@@ -40,16 +40,14 @@ void Generation::start(std::vector<ChoicePlan> plans) {
     cancel();
     throw;
   }
-  exchange_->on_close([weak = weak_from_this()](CloseReason reason) {
-    const auto self = weak.lock();
-    if (!self) return;
+  // The exchange keeps us alive until the answer has ended: the engine may be done long before a slow client
+  // is.
+  exchange_->on_close([self = shared_from_this()](CloseReason reason) {
     if (reason == CloseReason::kShutdown) self->fail(kStopping);
     self->over_ = true;
     self->cancel();
   });
-  exchange_->on_ready([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->flush();
-  });
+  exchange_->on_ready([self = shared_from_this()] { self->flush(); });
   writer_->begin();
   flush();  // an echoed prompt
 }

@@ -1,8 +1,8 @@
 // One API request at work: its sequences in the engine, and the answer that grows from their tokens.
 //
 // Lives on the server's thread; the engine's thread only puts tokens into an inbox. Keeps itself alive until
-// the engine has reported the end of every sequence. A client that goes away has its sequences cancelled at
-// once.
+// the engine has reported the end of every sequence and the answer has ended, which a slow client may delay.
+// When the client goes away its sequences are cancelled at once.
 #pragma once
 
 #include <cstdint>

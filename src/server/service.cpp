@@ -20,6 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kDefaultCompletionTokens = 16;  // what OpenAI's API says
+constexpr std::size_t kLoggedMethod = 16;     // characters of a method that are logged
 constexpr int kAllTokens = std::numeric_limits<int>::max();
 
 std::int64_t seconds_now() {
@@ -128,8 +129,9 @@ void Service::watch(const ExchangePtr& exchange, std::string route) {
   exchange->on_finished([route = std::move(route), begin = Clock::now()](const Exchange& done) {
     const auto level = route == "/health" || route == "/ready" ? spdlog::level::debug : spdlog::level::info;
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
-    spdlog::log(level, "http: {} {} status={} ms={} id={}{}{}{}", done.request().method, route, done.status(),
-                ms, done.request().id, done.noted().empty() ? "" : " ", done.noted(),
+    const std::string_view method = std::string_view(done.request().method).substr(0, kLoggedMethod);
+    spdlog::log(level, "http: {} {} status={} ms={} id={}{}{}{}", method, route, done.status(), ms,
+                done.request().id, done.noted().empty() ? "" : " ", done.noted(),
                 done.client_gone() ? " client_gone" : "");
   });
 }
