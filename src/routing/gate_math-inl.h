@@ -1,8 +1,8 @@
 // exp, log1p and the scores of a router over an abstract vector. Included by each row_kernels_<isa>.cpp
 // inside its own namespace and target region, after it has defined `Vec` (kLanes floats) and its operations:
-//   load, store, set1, add, sub, mul, div, sqrt, min, max (the second operand where the first is NaN),
-//   less (a < b), is_nan, select (mask ? a : b), negative_abs (-|a|), nearest (to an integer, ties to even),
-//   scale (a * 2^n, rounded once, for an integral n in [-151, 0]).
+//   load, store, set1, add, sub, mul, fma (a * b + c, rounded once), div, sqrt, min, max (the second operand
+//   where the first is NaN), less (a < b), is_nan, select (mask ? a : b), negative_abs (-|a|), nearest (to an
+//   integer, ties to even), scale (a * 2^n, rounded once, for an integral n in [-151, 0]).
 // No include guard on purpose; no headers here, because a header read inside a target region would be
 // compiled for that target everywhere.
 //
@@ -21,15 +21,15 @@ inline Vec exp_negative(Vec x) {
   const Vec clamped = max(x, set1(-104.0F));
   const Vec n = nearest(mul(clamped, set1(1.44269502F)));
   // ln 2 = high + low; high has 15 bits, so n * high and the first difference are exact for |n| <= 256.
-  const Vec r = sub(sub(clamped, mul(n, set1(0.693145752F))), mul(n, set1(1.42860677e-6F)));
+  const Vec r = fma(n, set1(-1.42860677e-6F), fma(n, set1(-0.693145752F), clamped));
   Vec poly = set1(1.0F / 5040.0F);
-  poly = add(mul(poly, r), set1(1.0F / 720.0F));
-  poly = add(mul(poly, r), set1(1.0F / 120.0F));
-  poly = add(mul(poly, r), set1(1.0F / 24.0F));
-  poly = add(mul(poly, r), set1(1.0F / 6.0F));
-  poly = add(mul(poly, r), set1(0.5F));
-  poly = add(mul(poly, r), set1(1.0F));
-  poly = add(mul(poly, r), set1(1.0F));
+  poly = fma(poly, r, set1(1.0F / 720.0F));
+  poly = fma(poly, r, set1(1.0F / 120.0F));
+  poly = fma(poly, r, set1(1.0F / 24.0F));
+  poly = fma(poly, r, set1(1.0F / 6.0F));
+  poly = fma(poly, r, set1(0.5F));
+  poly = fma(poly, r, set1(1.0F));
+  poly = fma(poly, r, set1(1.0F));
   return scale(poly, n);
 }
 
@@ -38,15 +38,15 @@ inline Vec log1p_unit(Vec e) {
   const Vec z = div(e, add(e, set1(2.0F)));
   const Vec z2 = mul(z, z);
   Vec series = set1(1.0F / 15.0F);
-  series = add(mul(series, z2), set1(1.0F / 13.0F));
-  series = add(mul(series, z2), set1(1.0F / 11.0F));
-  series = add(mul(series, z2), set1(1.0F / 9.0F));
-  series = add(mul(series, z2), set1(1.0F / 7.0F));
-  series = add(mul(series, z2), set1(1.0F / 5.0F));
-  series = add(mul(series, z2), set1(1.0F / 3.0F));
+  series = fma(series, z2, set1(1.0F / 13.0F));
+  series = fma(series, z2, set1(1.0F / 11.0F));
+  series = fma(series, z2, set1(1.0F / 9.0F));
+  series = fma(series, z2, set1(1.0F / 7.0F));
+  series = fma(series, z2, set1(1.0F / 5.0F));
+  series = fma(series, z2, set1(1.0F / 3.0F));
   series = mul(series, z2);
   const Vec twice = add(z, z);
-  return add(twice, mul(twice, series));
+  return fma(twice, series, twice);
 }
 
 inline Vec sigmoid(Vec l) {

@@ -106,13 +106,11 @@ struct Mass {
   double exact = 0.0;
 };
 
-// Weights of a row's chosen experts, in place; returns its mass. The exact choice itself takes the same steps
-// as any other, so that an untouched row has the bits of exact routing.
-Mass weigh(const PolicyStep& step, int row, std::span<const std::int32_t> chosen, bool is_exact,
-           std::span<float> weights) {
+// Turns the scores of a row's chosen experts into weights, in place; returns its mass. The exact choice
+// itself takes the same steps as any other, so that an untouched row has the bits of exact routing.
+Mass weigh(const PolicyStep& step, int row, bool is_exact, std::span<float> weights) {
   const RouterSpec& spec = step.spec;
   const bool renormalise = spec.renormalise || spec.scoring == Scoring::kTopKThenSoftmax;
-  scores_of(step, row, chosen, weights);
   const float sum = sum_of(weights);
   const float guarded = sum + kDenominatorGuard;
   float exact_sum = sum;
@@ -151,6 +149,84 @@ void seed_base(const PolicyStep& step) {
     if (step.is_decode(row) || step.input.roles[static_cast<std::size_t>(row)] == RowRole::kPadding) continue;
     for (const std::int32_t id : step.exact_of(row)) insert(step.base(), id);
   }
+}
+
+// The routed experts of each row: exact, from the base set, or the head of the exact ones.
+void choose_rows(const PolicyStep& step, PolicyMethod::Shape shape, RoutePlan& plan) {
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  for (std::size_t r = 0; r < static_cast<std::size_t>(step.rows); ++r) {
+    const int row = static_cast<int>(r);
+    std::int32_t* ids = plan.row_ids.data() + r * slots;
+    std::int32_t used = step.spec.top_k;
+    if (step.input.roles[r] == RowRole::kPadding) {
+      used = 0;
+    } else if (step.is_decode(row) && shape == PolicyMethod::Shape::kBaseSet) {
+      used = choose_from_base(step, row, ids);
+    } else {
+      if (step.is_decode(row) && shape == PolicyMethod::Shape::kShortRows)
+        used = step.scratch.chosen_counts[r];
+      std::copy_n(step.exact_of(row).begin(), used, ids);
+    }
+    plan.row_counts[r] = used;
+  }
+}
+
+// The scores of all chosen experts, where their weights will be. Scores that need no sum over the row are
+// computed in one go over all rows: a row alone would leave most of a vector empty.
+void score_rows(const PolicyStep& step, RoutePlan& plan) {
+  const RouterSpec& spec = step.spec;
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  const bool by_row = spec.scoring == Scoring::kSoftmax || spec.scoring == Scoring::kTopKThenSoftmax;
+  float* gathered = step.scratch.gathered.data();
+  for (std::size_t r = 0; r < static_cast<std::size_t>(step.rows); ++r) {
+    const float* logits = step.logits_of(static_cast<int>(r)).data();
+    const std::size_t begin = r * slots;
+    const auto used = static_cast<std::size_t>(plan.row_counts[r]);
+    for (std::size_t i = 0; i < used; ++i) gathered[begin + i] = logits[plan.row_ids[begin + i]];
+    for (std::size_t i = used; i < slots; ++i) gathered[begin + i] = 0.0F;
+    if (!by_row) continue;
+    step.scratch.kernels->scores(spec.scoring, gathered + begin, static_cast<int>(used),
+                                 step.scratch.norms[r], plan.row_weights.data() + begin);
+  }
+  if (by_row) return;
+  step.scratch.kernels->scores(spec.scoring, gathered,
+                               static_cast<int>(static_cast<std::size_t>(step.rows) * slots), RowNorm{},
+                               plan.row_weights.data());
+}
+
+// Weights, fused shared experts, what is unused, and the statistics of all that.
+void weigh_rows(const PolicyStep& step, bool all_exact, RoutePlan& plan) {
+  const RouterSpec& spec = step.spec;
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  Mass mass;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(step.rows); ++r) {
+    const int row = static_cast<int>(r);
+    std::int32_t* ids = plan.row_ids.data() + r * slots;
+    float* weights = plan.row_weights.data() + r * slots;
+    auto used = static_cast<std::size_t>(plan.row_counts[r]);
+    if (step.input.roles[r] != RowRole::kPadding) {
+      const std::span<const std::int32_t> chosen(ids, used);
+      const bool is_exact =
+          all_exact || !step.is_decode(row) || std::ranges::equal(chosen, step.exact_of(row));
+      const Mass row_mass = weigh(step, row, is_exact, std::span(weights, used));
+      if (step.is_decode(row)) {
+        mass.kept += row_mass.kept;
+        mass.exact += row_mass.exact;
+      }
+      if (!is_exact) {
+        plan.stats.short_rows += static_cast<int>(used < static_cast<std::size_t>(spec.top_k));
+        plan.stats.replaced_slots += missing_from(step.exact_of(row), chosen);
+      }
+      for (int shared = 0; shared < spec.fused_shared_experts; ++shared, ++used) {
+        ids[used] = spec.experts + shared;
+        weights[used] = 1.0F;
+      }
+    }
+    plan.row_counts[r] = static_cast<std::int32_t>(used);
+    std::fill(ids + used, ids + slots, -1);
+    std::fill(weights + used, weights + slots, 0.0F);
+  }
+  if (mass.exact > 0.0) plan.stats.kept_mass = mass.kept / mass.exact;
 }
 
 }  // namespace
@@ -192,43 +268,9 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
     method.choose(step);
   }
 
-  const auto k = static_cast<std::size_t>(spec.top_k);
-  const auto slots = static_cast<std::size_t>(plan.slots);
-  Mass mass;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
-    std::int32_t* ids = plan.row_ids.data() + r * slots;
-    float* weights = plan.row_weights.data() + r * slots;
-    std::size_t used = 0;
-    if (input.roles[r] != RowRole::kPadding) {
-      const int row = static_cast<int>(r);
-      const bool touched = !exact && step.is_decode(row);
-      if (touched && method.shape == PolicyMethod::Shape::kBaseSet) {
-        used = static_cast<std::size_t>(choose_from_base(step, row, ids));
-      } else {
-        used = touched ? static_cast<std::size_t>(scratch.chosen_counts[r]) : k;
-        std::copy_n(step.exact_of(row).begin(), used, ids);
-      }
-      const std::span<const std::int32_t> chosen(ids, used);
-      const bool is_exact = !touched || std::ranges::equal(chosen, step.exact_of(row));
-      const Mass row_mass = weigh(step, row, chosen, is_exact, std::span(weights, used));
-      if (step.is_decode(row)) {
-        mass.kept += row_mass.kept;
-        mass.exact += row_mass.exact;
-      }
-      if (!is_exact) {
-        plan.stats.short_rows += static_cast<int>(used < k);
-        plan.stats.replaced_slots += missing_from(step.exact_of(row), chosen);
-      }
-      for (int shared = 0; shared < spec.fused_shared_experts; ++shared, ++used) {
-        ids[used] = spec.experts + shared;
-        weights[used] = 1.0F;
-      }
-    }
-    plan.row_counts[r] = static_cast<std::int32_t>(used);
-    std::fill(ids + used, ids + slots, -1);
-    std::fill(weights + used, weights + slots, 0.0F);
-  }
-  if (mass.exact > 0.0) plan.stats.kept_mass = mass.kept / mass.exact;
+  choose_rows(step, exact ? PolicyMethod::Shape::kExact : method.shape, plan);
+  score_rows(step, plan);
+  weigh_rows(step, exact, plan);
 
   build_csr(plan, scratch.expert_rows);
   const auto active = plan.active_experts();

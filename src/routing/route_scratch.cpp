@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "routing/route_plan.h"
+
 namespace tagalong::routing {
 
 namespace {
@@ -22,6 +24,8 @@ void RouteScratch::reserve(int rows, const RouterSpec& spec, const RoutingPolicy
   const auto padded = static_cast<std::size_t>((spec.experts + kCodeAlign - 1) / kCodeAlign * kCodeAlign);
   widest_row = std::max(widest_row, padded);
   most_choices = std::max(most_choices, static_cast<std::size_t>(std::max(spec.top_k, policy.k_max)));
+  most_slots = std::max(most_slots, static_cast<std::size_t>(plan_slots(spec, policy)));
+  grow(gathered, row_capacity * most_slots);
   grow(codes, row_capacity * widest_row);
   grow(norms, row_capacity);
   grow(exact_ids, row_capacity * most_choices);

@@ -23,6 +23,7 @@ struct RouteScratch {
   const RowKernels* kernels;
   int max_rows = 0;
   std::size_t widest_row = 0;    // most experts of a row, rounded up to kCodeAlign
+  std::size_t most_slots = 0;    // of a plan's row
   std::size_t most_choices = 0;  // largest k or k_max
 
   // Written by route(), for the rows of the current call; strides are those of the current spec.
@@ -30,6 +31,7 @@ struct RouteScratch {
   std::vector<RowNorm> norms;           // [rows]
   std::vector<std::int32_t> exact_ids;  // [rows, k], best first
   std::vector<std::int32_t> chosen_counts;  // [rows], what policies that shorten rows decide
+  std::vector<float> gathered;              // [rows, slots], logits of the chosen experts
   std::vector<float> scores;                // [experts], one row's scores
   std::vector<float> zeros;                 // [experts], the correction bias of models without one
   std::vector<std::uint64_t> values;        // [experts], what an expert is worth to the batch

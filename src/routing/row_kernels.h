@@ -1,8 +1,9 @@
 // The inner loops of routing over one row: keys, softmax sums, top-k. One table per instruction set.
 //
 // Every table gives the same bits: the arithmetic is written once over an abstract vector (gate_math-inl.h)
-// with products and sums rounded separately, sums run over 16 fixed partial sums, and choices are made on
-// integer order codes. Pure functions, any thread; nothing is allocated and nothing fails.
+// with every rounding spelled out (a fused multiply-add is one where it is written), sums run over 16 fixed
+// partial sums, and choices are made on integer order codes. Pure functions, any thread; nothing is allocated
+// and nothing fails.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The row kernels with AVX2. Compiled for the base instruction set but for the marked region,
+// The row kernels with AVX2 and FMA. Compiled for the base instruction set but for the marked region,
 // and only called where row_kernels() has found the CPU to have it.
 #include <immintrin.h>
 
@@ -10,10 +10,10 @@
 #include "routing/row_kernels_tables.h"
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,bmi,bmi2,lzcnt,popcnt")
+#pragma GCC target("avx2,fma,bmi,bmi2,lzcnt,popcnt")
 #endif
 
 namespace tagalong::routing {
@@ -40,6 +40,7 @@ inline void store_partial(float* p, Vec a, int n) { _mm256_maskstore_ps(p, first
 inline Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
 inline Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
 inline Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 inline Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
 inline Vec sqrt(Vec a) { return _mm256_sqrt_ps(a); }
 inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }

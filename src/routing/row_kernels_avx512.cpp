@@ -38,6 +38,7 @@ inline void store_partial(float* p, Vec a, int n) { _mm512_mask_storeu_ps(p, fir
 inline Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
 inline Vec sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
 inline Vec mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
 inline Vec sqrt(Vec a) { return _mm512_sqrt_ps(a); }
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
@@ -122,42 +123,64 @@ inline std::uint32_t lower_bound(const std::uint32_t* codes, int padded, const s
 
 #include "routing/top_k-inl.h"
 
-// The k best of at most 16 candidates in ascending order of id: each is placed by how many beat it, without a
-// branch.
-inline int place16(const std::uint32_t* codes, const std::int32_t* candidates, int count, int k,
-                   std::int32_t* ids) {
-  const __m512i all = _mm512_maskz_loadu_epi32(first(count), codes);
+// The code above and the complement of the id below: larger is better, and no two are equal.
+inline std::uint64_t composite(const std::uint32_t* codes, int id) {
+  return (std::uint64_t{codes[id]} << 32) | (0xffffffffU - static_cast<std::uint32_t>(id));
+}
+
+// The k best of at most 16 candidates: each is placed by how many beat it, without a branch.
+inline int place16(const std::uint64_t* candidates, int count, int k, std::int32_t* ids) {
+  const __m512i low = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(first(count)), candidates);
+  const __m512i high = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(first(count) >> 8), candidates + 8);
   std::int32_t placed[16];
   for (int i = 0; i < count; ++i) {
-    const __m512i own = _mm512_set1_epi32(static_cast<int>(codes[i]));
-    const std::uint32_t better = _mm512_cmpgt_epu32_mask(all, own);
-    const std::uint32_t equal_before = _mm512_cmpeq_epu32_mask(all, own) & ((1U << i) - 1U);
-    placed[std::popcount(better | equal_before)] = candidates[i];
+    const __m512i own = _mm512_set1_epi64(static_cast<long long>(candidates[i]));
+    const unsigned better =
+        _mm512_cmpgt_epu64_mask(low, own) | (unsigned{_mm512_cmpgt_epu64_mask(high, own)} << 8);
+    placed[std::popcount(better)] =
+        static_cast<std::int32_t>(0xffffffffU - static_cast<std::uint32_t>(candidates[i]));
   }
   const int found = count < k ? count : k;
   for (int i = 0; i < found; ++i) ids[i] = placed[i];
   return found;
 }
 
+// Which of 64 codes are at least `least`, as bits.
+inline std::uint64_t hits64(const std::uint32_t* codes, const std::uint64_t* allowed, int i, __m512i least) {
+  std::uint64_t hits = 0;
+  for (int c = 0; c < 4; ++c) {
+    const __mmask16 mask = _mm512_cmpge_epu32_mask(load_allowed(codes, allowed, i + 16 * c), least);
+    hits |= std::uint64_t{mask} << (16 * c);
+  }
+  return hits;
+}
+
 int top_k(const std::uint32_t* codes, int n, const std::uint64_t* allowed, int k, std::int32_t* ids) {
   const int padded = (n + kCodeAlign - 1) / kCodeAlign * kCodeAlign;
   const __m512i least = _mm512_set1_epi32(static_cast<int>(lower_bound(codes, padded, allowed, k)));
-  // Candidates are packed to the front in registers: storing packed is slow on some processors.
-  alignas(64) std::uint32_t candidate_codes[kMaxExperts + kLanes];
-  alignas(64) std::int32_t candidates[kMaxExperts + kLanes];
-  __m512i position = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  int count = 0;
-  for (int i = 0; i < padded; i += kLanes) {
-    const __m512i row = load_allowed(codes, allowed, i);
-    const __mmask16 hits = _mm512_cmpge_epu32_mask(row, least);
-    _mm512_storeu_si512(candidate_codes + count, _mm512_maskz_compress_epi32(hits, row));
-    _mm512_storeu_si512(candidates + count, _mm512_maskz_compress_epi32(hits, position));
-    position = _mm512_add_epi32(position, _mm512_set1_epi32(kLanes));
-    count += std::popcount(static_cast<std::uint32_t>(hits));
+  std::uint64_t hits[kMaxExperts / 64];
+  int total = 0;
+  for (int word = 0; word < padded / 64; ++word) {
+    hits[word] = hits64(codes, allowed, word * 64, least);
+    total += std::popcount(hits[word]);
   }
-  if (count <= kLanes) return place16(candidate_codes, candidates, count, k, ids);
+  if (total <= 16) {
+    alignas(64) std::uint64_t candidates[16];
+    int count = 0;
+    for (int word = 0; word < padded / 64; ++word) {
+      for (std::uint64_t rest = hits[word]; rest != 0; rest &= rest - 1) {
+        candidates[count++] = composite(codes, word * 64 + std::countr_zero(rest));
+      }
+    }
+    return place16(candidates, count, k, ids);
+  }
   BestList best(k);
-  for (int i = 0; i < count; ++i) best.offer(candidate_codes[i], candidates[i]);
+  for (int word = 0; word < padded / 64; ++word) {
+    for (std::uint64_t rest = hits[word]; rest != 0; rest &= rest - 1) {
+      const int id = word * 64 + std::countr_zero(rest);
+      best.offer(codes[id], id);
+    }
+  }
   return best.write(ids);
 }
 

@@ -29,6 +29,7 @@ inline Vec set1(float a) { return a; }
 inline Vec add(Vec a, Vec b) { return a + b; }
 inline Vec sub(Vec a, Vec b) { return a - b; }
 inline Vec mul(Vec a, Vec b) { return a * b; }
+inline Vec fma(Vec a, Vec b, Vec c) { return std::fma(a, b, c); }
 inline Vec div(Vec a, Vec b) { return a / b; }
 inline Vec sqrt(Vec a) { return std::sqrt(a); }
 inline Vec min(Vec a, Vec b) { return a < b ? a : b; }

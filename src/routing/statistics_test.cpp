@@ -100,7 +100,9 @@ TEST(Recorder, WritesItsModes) {
                                                   R"("active":[0,1,2],"tokens":[2,1,1]})"
                                                   "\n");
   const std::string tokens = recorded(RecorderMode::kPerToken);
-  EXPECT_NE(tokens.find(R"("decode":[1,1],"ids":[[0,1],[0,2]],"w":[[0.73105854,0.2689414],[0.73105854,0.2689414]]})"), std::string::npos)
+  EXPECT_NE(tokens.find(
+                R"("decode":[1,1],"ids":[[0,1],[0,2]],"w":[[0.73105854,0.2689414],[0.73105854,0.2689414]]})"),
+            std::string::npos)
       << tokens;
 }
 
