@@ -39,8 +39,9 @@ void check_capacity(const RouteInput& input, const RouterSpec& spec, const Routi
         input.token_ids.size(), rows);
 }
 
-// Keys and exact choice of one row. Returns whether a logit is NaN.
-bool choose_exact(const PolicyStep& step, int row) {
+// Keys and exact choice of one row. Returns whether a logit is NaN. Where no policy will look at the keys
+// again, all rows share the memory of one and it stays in the nearest cache.
+bool choose_exact(const PolicyStep& step, int row, bool keep_codes) {
   const RouterSpec& spec = step.spec;
   RouteScratch& scratch = step.scratch;
   const auto r = static_cast<std::size_t>(row);
@@ -50,7 +51,7 @@ bool choose_exact(const PolicyStep& step, int row) {
   if (spec.scoring == Scoring::kSoftmax || spec.scoring == Scoring::kTopKThenSoftmax) {
     norm = scratch.kernels->softmax_norm(logits, spec.experts);
   }
-  std::uint32_t* codes = scratch.codes.data() + r * code_stride(spec);
+  std::uint32_t* codes = scratch.codes.data() + (keep_codes ? r * code_stride(spec) : 0);
   const float* bias = spec.correction_bias.empty() ? nullptr : spec.correction_bias.data();
   // Sums of two logits do not rank like sums of two scores: such groups need scores as keys, bias or not.
   if (bias == nullptr && spec.group_score == GroupScore::kSumOfTopTwo) bias = scratch.zeros.data();
@@ -251,18 +252,19 @@ void route(const RouteInput& input, const RouterSpec& spec, const RoutingPolicy&
   plan.weight_side = spec.scoring == Scoring::kSigmoidInput ? WeightSide::kInput : WeightSide::kOutput;
   plan.stats = RouteStats{.decode_rows = decode_rows};
 
+  const bool exact =
+      decode_rows == 0 || decode_rows < policy.min_rows || !spec.hash_table.empty() || method.is_exact(step);
+
   const ExpertSet exact_union(scratch.exact_union.data(), expert_set_words(spec.experts));
   clear(exact_union);
   for (int row = 0; row < rows; ++row) {
     if (input.roles[static_cast<std::size_t>(row)] == RowRole::kPadding) continue;
     ++plan.stats.rows;
-    plan.stats.nan_rows += static_cast<int>(choose_exact(step, row));
+    plan.stats.nan_rows += static_cast<int>(choose_exact(step, row, !exact));
     for (const std::int32_t id : step.exact_of(row)) insert(exact_union, id);
   }
   plan.stats.experts_exact = count(exact_union);
 
-  const bool exact =
-      decode_rows == 0 || decode_rows < policy.min_rows || !spec.hash_table.empty() || method.is_exact(step);
   if (!exact) {
     seed_base(step);
     method.choose(step);
