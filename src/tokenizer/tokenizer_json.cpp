@@ -79,11 +79,9 @@ class Reader {
   void read_vocab() {
     const JsonView vocab = model_.at("vocab");
     std::unordered_set<std::string_view> seen;
-    std::size_t bytes = 0;
     for (const auto& [key, value] : vocab.object()) {
       const JsonView entry(value, fmt::format("{}[\"{}\"]", vocab.path(), key));
       const std::int32_t id = checked_id(entry);
-      bytes += key.size();
       if (!seen.insert(key).second) throw base::input_error("{}: the token is there twice", entry.path());
       if (!parts_->texts.add(key, id)) {
         throw base::input_error("{}: id {} belongs to \"{}\" already", entry.path(), id,
