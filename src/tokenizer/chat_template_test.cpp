@@ -131,7 +131,8 @@ TEST(chat_template, TextThatGrowsWithoutEndRunsIntoTheLimit) {
 TEST(chat_template, RecursionRunsIntoTheLimit) {
   EXPECT_THAT(refusal("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
               HasSubstr("macros call each other deeper"));
-  EXPECT_THAT(refusal("{{ " + std::string(100000, '(') + "1" + std::string(100000, ')') + " }}"), HasSubstr("nested too deep"));
+  EXPECT_THAT(refusal("{{ " + std::string(100000, '(') + "1" + std::string(100000, ')') + " }}"),
+              HasSubstr("nested too deep"));
   EXPECT_THAT(refusal("{{ " + std::string(100000, '-') + "1 }}"), HasSubstr("nested too deep"));
   std::string sum = "{{ 1";
   for (int i = 0; i < 100000; ++i) sum += "+1";
