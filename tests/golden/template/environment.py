@@ -1,5 +1,6 @@
 """The environment in which chat templates are written to run: Jinja2's immutable sandbox with a few additions."""
 import datetime
+import functools
 import json
 
 import jinja2
@@ -33,6 +34,7 @@ def strftime_now(format):
     return datetime.datetime.fromtimestamp(NOW).strftime(format)
 
 
+@functools.lru_cache(maxsize=1)
 def environment():
     env = jinja2.sandbox.ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, jinja2.ext.loopcontrols])
@@ -42,9 +44,14 @@ def environment():
     return env
 
 
+@functools.lru_cache(maxsize=64)
+def template(source):
+    return environment().from_string(source)
+
+
 def render(source, context):
     """The output, or None if the template fails."""
     try:
-        return environment().from_string(source).render(**context)
+        return template(source).render(**context)
     except (jinja2.exceptions.TemplateError, TypeError, ValueError, ZeroDivisionError, OverflowError, SyntaxError):
         return None

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Compares the program with the Python packages `tokenizers` and `jinja2` on fresh random input.
+
+Usage: compare_live.py TAGALONG [--seed N] [--count N] [MODEL_FOLDER...]
+
+TAGALONG is the program. Without folders it compares the tokenizers recorded beside this script and the bundled
+one. Ends with 1, and prints the seed and the input, at the first difference.
+"""
+import argparse
+import json
+import lzma
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+from tokenizers import Tokenizer
+
+import strings
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "template"))
+import conversations  # noqa: E402
+import environment  # noqa: E402
+import language  # noqa: E402
+
+
+def run(command, lines):
+    """The output of the program, one JSON value a line in and out."""
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    result = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True)
+    outputs = [json.loads(line) for line in result.stdout.decode().split("\n") if line]
+    assert len(outputs) == len(lines), "%d lines in, %d out" % (len(lines), len(outputs))
+    return outputs
+
+
+def fail(what, seed, given, found, expected):
+    sys.exit("%s, seed %d: %r\n  found    %r\n  expected %r" % (what, seed, given, found, expected))
+
+
+def folders(given):
+    if given:
+        yield from map(pathlib.Path, given)
+        return
+    yield HERE.parents[2] / "models" / "storyteller"
+    with tempfile.TemporaryDirectory() as scratch:
+        for packed in sorted(HERE.glob("*.json.xz")):
+            folder = pathlib.Path(scratch) / packed.name.split(".")[0]
+            folder.mkdir()
+            (folder / "tokenizer.json").write_bytes(lzma.decompress(packed.read_bytes()))
+            yield folder
+
+
+def compare_tokenizer(program, folder, seed, count):
+    reference = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    r = random.Random(seed)
+    texts = strings.generate(seed, count)
+    for _, token in sorted(reference.get_added_tokens_decoder().items()):
+        texts.append(r.choice(texts) + token.content + r.choice(texts))
+    expected = [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)]
+    found = run([program, "tokenize", str(folder), "--batch", "--no-special"], texts)
+    for text, a, b in zip(texts, found, expected):
+        if a != b:
+            fail(folder.name, seed, text, a, b)
+    print("%s: %d strings, %d ids, all equal" % (folder.name, len(texts), sum(map(len, expected))))
+
+
+def random_conversations(seed, count):
+    """Messages of the recorded conversations, with other texts and in other orders."""
+    r = random.Random(seed)
+    texts = strings.generate(seed + 1, 500)
+    pool = [m for messages in conversations.MESSAGES.values() for m in messages]
+    for _ in range(count):
+        messages = []
+        for message in r.choices(pool, k=r.randint(1, 8)):
+            message = dict(message)
+            for key in ("content", "reasoning_content", "thinking"):
+                if isinstance(message.get(key), str) and r.random() < 0.7:
+                    message[key] = r.choice(texts)
+            messages.append(message)
+        yield {"messages": messages, **r.choice(conversations.VARIANTS), **conversations.TOKENS}
+
+
+def compare_templates(program, seed, count):
+    sources = [path.read_text() for path in sorted((HERE.parent / "template").glob("*.jinja"))]
+    # The clock of the recorded templates stands still; the program's does not.
+    sources = [source.replace("strftime_now(\"%Y-%m-%d\")", "\"2025-12-31\"") for source in sources]
+    rows = [[source, context] for source in sources for context in random_conversations(seed, count // len(sources))]
+    found = run([program, "template", "--batch"], rows)
+    refused = 0
+    for (source, context), a in zip(rows, found):
+        b = environment.render(source, context)
+        refused += b is None
+        if a != b:
+            fail("template " + source[:40], seed, context, a, b)
+    print("templates: %d conversations, %d refused by both, all equal" % (len(rows), refused))
+
+
+def random_expressions(seed, count):
+    """Recorded expressions joined by operators, through filters and into branches."""
+    r = random.Random(seed)
+    parts = [e for e in language.expressions() if len(e) < 30 and "strftime" not in e and "9223" not in e
+             and "999" not in e and ".format" not in e and environment.render("{{ " + e + " }}", language.CONTEXT) is not None]
+    for _ in range(count):
+        a, b, c = r.choices(parts, k=3)
+        yield r.choice([
+            "{{ (%s) ~ (%s) }}" % (a, b), "{{ (%s) == (%s) }}" % (a, b), "{{ (%s) + (%s) }}" % (a, b),
+            "{{ [%s, %s]|tojson }}" % (a, b), "{{ (%s) if (%s) else (%s) }}" % (a, b, c), "{{ (%s) and (%s) or (%s) }}" % (a, b, c),
+            "{{ (%s)|string|length }}" % a, "{%% for x in [%s, %s] %%}{{ loop.index }}{{ x }}{%% endfor %%}" % (a, b),
+            "{%% set v = %s %%}{%% if v %%}{{ v }}{%% else %%}{{ %s }}{%% endif %%}" % (a, b), "{{ (%s) in [%s, %s] }}" % (a, b, c),
+            "{{ {'k': %s, 'l': [%s]} }}" % (a, b), "{{ (%s)|default(%s) }}" % (a, b),
+        ])
+
+
+def compare_language(program, seed, count):
+    sources = list(random_expressions(seed, count))
+    found = run([program, "template", "--batch"], [[source, language.CONTEXT] for source in sources])
+    for source, a in zip(sources, found):
+        b = environment.render(source, language.CONTEXT)
+        if a != b:
+            fail("expression", seed, source, a, b)
+    print("expressions: %d, all equal" % len(sources))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("folders", nargs="*")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--count", type=int, default=5000)
+    options = parser.parse_args()
+    for folder in folders(options.folders):
+        compare_tokenizer(options.program, folder, options.seed, options.count)
+    compare_templates(options.program, options.seed, options.count)
+    compare_language(options.program, options.seed, options.count)
+
+
+if __name__ == "__main__":
+    main()
