@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "engine/arithmetic_model_testing.h"
 #include "engine/engine.h"
+#include "kernels/select.h"
+#include "models/model.h"
 
 namespace {
 std::atomic<long> allocations{0};
@@ -18,7 +22,15 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  const auto unit = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
+  throw std::bad_alloc();
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace tagalong::engine {
@@ -61,6 +73,20 @@ TEST(Allocation, TheCounterCounts) {
 TEST(Allocation, NoneInADecodeStep) {
   const ArithmeticModel model(64);
   EXPECT_EQ(allocations_of_decoding(model, {.max_sequences = 8, .max_batch_tokens = 64}), 0);
+}
+
+TEST(Allocation, NoneInADecodeStepOfTheBundledModel) {
+  base::ThreadPool pool(1);
+  const auto directory = std::filesystem::path(TAGALONG_SOURCE_DIR) / "models/storyteller";
+  const auto model = models::load_model(checkpoint::Checkpoint::open(directory),
+                                        {.kernels = kernels::select_kernels("auto"), .pool = pool});
+  for (const char* policy : {"exact", "oea:k0=3,min_rows=2"}) {
+    SCOPED_TRACE(policy);
+    EXPECT_EQ(
+        allocations_of_decoding(
+            *model, {.max_sequences = 8, .max_batch_tokens = 64, .policy = routing::parse_policy(policy)}),
+        0);
+  }
 }
 
 }  // namespace
