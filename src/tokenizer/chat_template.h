@@ -27,8 +27,8 @@ struct RenderedChat {
 struct RenderOptions {
   // For strftime_now; absent: the clock.
   std::optional<std::time_t> now = {};
-  std::size_t max_steps = 30'000'000;
-  std::size_t max_text_bytes = std::size_t{64} << 20;
+  std::size_t max_steps = 10'000'000;
+  std::size_t max_text_bytes = std::size_t{16} << 20;
 };
 
 class ChatTemplate {

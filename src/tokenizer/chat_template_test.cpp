@@ -111,20 +111,31 @@ TEST(chat_template, ALoopWithoutEndRunsIntoTheLimit) {
       "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
   EXPECT_EQ(refusal(nested, Json::object(), {.max_steps = 100000}),
             "chat template, line 1: the template needs more than 100000 steps");
-  EXPECT_THAT(refusal(nested), HasSubstr("needs more than 30000000 steps"));
+  EXPECT_THAT(refusal(nested), HasSubstr("needs more than 10000000 steps"));
 }
 
 TEST(chat_template, TextThatGrowsWithoutEndRunsIntoTheLimit) {
   EXPECT_EQ(
       refusal(
           "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"),
-      "chat template, line 1: a text of more than 67108864 bytes");
+      "chat template, line 1: a text of more than 16777216 bytes");
   EXPECT_THAT(refusal("{{ 'a' * 9223372036854775807 }}"), HasSubstr("a text of more than"));
   EXPECT_THAT(refusal("{{ [1] * 9223372036854775807 }}"), HasSubstr("a text of more than"));
   EXPECT_THAT(refusal("{{ ('a' * 1000000).replace('a', 'a' * 1000000) }}"), HasSubstr("a text of more than"));
   EXPECT_THAT(
       refusal("{% for i in range(99) %}{{ 'abc' }}{% endfor %}", Json::object(), {.max_text_bytes = 100}),
       HasSubstr("a text of more than 100 bytes"));
+  // Lists that hold each other twice.
+  EXPECT_THAT(
+      refusal(
+          "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}"),
+      HasSubstr("a value is too large"));
+  EXPECT_THAT(refusal("{{ ['a' * 16000000] * 1000 }}"), HasSubstr("a value is too large"));
+  // Characters and parts as values take many times the memory of the text.
+  EXPECT_THAT(refusal("{{ ('a' * 16000000)|list|length }}"), HasSubstr("steps"));
+  EXPECT_THAT(refusal("{% for c in 'a' * 16000000 %}{% endfor %}"), HasSubstr("steps"));
+  EXPECT_THAT(refusal("{{ ('a ' * 8000000).split()|length }}"), HasSubstr("steps"));
+  EXPECT_THAT(refusal("{{ ('ab' * 8000000).split('a')|length }}"), HasSubstr("steps"));
   EXPECT_THAT(refusal("{{ range(100001) }}"), HasSubstr("range: more than 100000 numbers"));
 }
 

@@ -101,7 +101,10 @@ Value Interpreter::evaluate(const Expr& expr) {
     }
     case Expr::Kind::test: {
       const Value value = evaluate(*expr.args[0]);
-      return apply_test(expr.name, value, arguments(expr));
+      const Arguments given = arguments(expr);
+      charge(weight_of(value));
+      for (const Value& argument : given.positional) charge(weight_of(argument));
+      return apply_test(expr.name, value, given);
     }
     case Expr::Kind::unary:
       return evaluate_unary(expr);
@@ -258,11 +261,10 @@ Value Interpreter::evaluate_comparison(const Expr& expr) {
     Value right = evaluate(*expr.args[i + 1]);
     const std::string& op = expr.operators[i];
     bool holds = false;
+    charge(weight_of(left) + weight_of(right));
     if (op == "==" || op == "!=") {
       holds = equal(left, right) == (op == "==");
     } else if (op == "in" || op == "not in") {
-      charge(right.is_string() ? 1 + right.as_text().bytes.size() / 16
-                               : 1 + static_cast<std::size_t>(is_iterable(right) ? length_of(right) : 0));
       holds = contains(right, left) == (op == "in");
     } else {
       require_defined(left);
@@ -278,6 +280,7 @@ Value Interpreter::evaluate_comparison(const Expr& expr) {
 
 Value Interpreter::binary(std::string_view op, const Value& a, const Value& b) {
   if (op == "~") {
+    charge(weight_of(a) + weight_of(b));
     Text text = to_text(a);
     const Text tail = to_text(b);
     charge_text(text.bytes.size() + tail.bytes.size());

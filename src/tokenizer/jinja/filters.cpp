@@ -47,7 +47,7 @@ Value to_json_filter(Interpreter& interpreter, const Value& value, const Argumen
     }
   }
   if (args[2] != nullptr && !args[2]->is_none()) {
-    const auto separators = iterate(*args[2]);
+    const auto separators = interpreter.items(*args[2]);
     if (separators.size() != 2) throw base::input_error("tojson: separators must be two");
     style.item_separator = text_argument(separators[0], "tojson").bytes;
     style.key_separator = text_argument(separators[1], "tojson").bytes;
@@ -98,7 +98,7 @@ Value join(Interpreter& interpreter, const Value& value, const Arguments& argume
   const Text separator = args[0] == nullptr ? Text() : to_text(*args[0]);
   Text out;
   bool first = true;
-  for (const Value& item : iterate(value)) {
+  for (const Value& item : interpreter.items(value)) {
     const Text part = to_text(args[1] == nullptr ? item : path(interpreter, item, *args[1]));
     interpreter.charge_text(separator.bytes.size() + part.bytes.size());
     if (!first) out.append(separator);
@@ -119,21 +119,21 @@ Value fallback(Interpreter&, const Value& value, const Arguments& arguments) {
   return args[0] == nullptr ? Value::text("") : *args[0];
 }
 
-Value first(Interpreter&, const Value& value, const Arguments& arguments) {
+Value first(Interpreter& interpreter, const Value& value, const Arguments& arguments) {
   bind(arguments, "first", {});
-  const auto items = iterate(value);
+  const auto items = interpreter.items(value);
   return items.empty() ? Value::undefined("No first item, sequence was empty.") : items.front();
 }
 
-Value last(Interpreter&, const Value& value, const Arguments& arguments) {
+Value last(Interpreter& interpreter, const Value& value, const Arguments& arguments) {
   bind(arguments, "last", {});
-  const auto items = iterate(value);
+  const auto items = interpreter.items(value);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
 
-Value list(Interpreter&, const Value& value, const Arguments& arguments) {
+Value list(Interpreter& interpreter, const Value& value, const Arguments& arguments) {
   bind(arguments, "list", {});
-  return Value::list(iterate(value));
+  return Value::list(interpreter.items(value));
 }
 
 Value string(Interpreter&, const Value& value, const Arguments& arguments) {
@@ -209,9 +209,9 @@ Value round_filter(Interpreter&, const Value& value, const Arguments& arguments)
   throw base::input_error("round: unknown method \"{}\"", method);
 }
 
-Value reverse(Interpreter&, const Value& value, const Arguments& arguments) {
+Value reverse(Interpreter& interpreter, const Value& value, const Arguments& arguments) {
   bind(arguments, "reverse", {});
-  auto items = iterate(value);
+  auto items = interpreter.items(value);
   std::reverse(items.begin(), items.end());
   if (!value.is_string()) return Value::list(std::move(items));
   Text text;
@@ -222,11 +222,11 @@ Value reverse(Interpreter&, const Value& value, const Arguments& arguments) {
 Value sort(Interpreter& interpreter, const Value& value, const Arguments& arguments) {
   const auto args = bind(arguments, "sort", {"reverse", "case_sensitive", "attribute"});
   std::vector<std::pair<Value, Value>> keyed;
-  for (Value& item : iterate(value)) {
+  for (Value& item : interpreter.items(value)) {
     Value key = sort_key(interpreter, item, args[2], flag(args[1], false));
     keyed.emplace_back(std::move(key), std::move(item));
   }
-  interpreter.charge(8 * keyed.size());
+  interpreter.charge(8 * weight_of(value));
   const bool backwards = flag(args[0], false);
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return backwards ? compare(b.first, a.first) < 0 : compare(a.first, b.first) < 0;
@@ -256,9 +256,9 @@ Value unique(Interpreter& interpreter, const Value& value, const Arguments& argu
   const auto args = bind(arguments, "unique", {"case_sensitive", "attribute"});
   std::vector<Value> keys;
   std::vector<Value> items;
-  for (Value& item : iterate(value)) {
+  for (Value& item : interpreter.items(value)) {
     Value key = sort_key(interpreter, item, args[1], flag(args[0], false));
-    interpreter.charge(1 + keys.size() / 4);
+    interpreter.charge(1 + keys.size() * weight_of(key) / 4);
     if (std::any_of(keys.begin(), keys.end(), [&](const Value& known) { return equal(known, key); }))
       continue;
     keys.push_back(std::move(key));
@@ -287,7 +287,7 @@ Value map(Interpreter& interpreter, const Value& value, const Arguments& argumen
   std::vector<Value> result;
   if (arguments.positional.empty()) {
     const auto args = bind_all(arguments, "map", {"attribute", "default"}, 1);
-    for (const Value& item : iterate(value)) {
+    for (const Value& item : interpreter.items(value)) {
       Value member = path(interpreter, item, *args[0]);
       result.push_back(member.is_undefined() && args[1] != nullptr ? *args[1] : std::move(member));
     }
@@ -296,7 +296,7 @@ Value map(Interpreter& interpreter, const Value& value, const Arguments& argumen
   const std::string& name = text_argument(arguments.positional[0], "map").bytes;
   if (!is_filter(name)) throw base::input_error("there is no filter \"{}\"", name);
   const Arguments rest = tail(arguments, 1);
-  for (const Value& item : iterate(value)) {
+  for (const Value& item : interpreter.items(value)) {
     interpreter.charge(1);
     result.push_back(apply_filter(interpreter, name, item, rest));
   }
@@ -315,7 +315,7 @@ Value select(Interpreter& interpreter, const Value& value, const Arguments& argu
   if (has_test && !is_test(name)) throw base::input_error("there is no test \"{}\"", name);
   const Arguments rest = tail(arguments, first_argument + 1);
   std::vector<Value> result;
-  for (Value& item : iterate(value)) {
+  for (Value& item : interpreter.items(value)) {
     interpreter.charge(1);
     const Value tested = subject == Subject::member ? path(interpreter, item, arguments.positional[0]) : item;
     const bool passes = has_test ? apply_test(name, tested, rest) : tested.truthy();
@@ -327,7 +327,7 @@ Value select(Interpreter& interpreter, const Value& value, const Arguments& argu
 template <int sign>
 Value extreme(Interpreter& interpreter, const Value& value, const Arguments& arguments) {
   const auto args = bind(arguments, "min and max", {"case_sensitive", "attribute"});
-  const auto all = iterate(value);
+  const auto all = interpreter.items(value);
   if (all.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   std::size_t best = 0;
   for (std::size_t i = 1; i < all.size(); ++i) {
@@ -349,6 +349,7 @@ Value indent(Interpreter& interpreter, const Value& value, const Arguments& argu
   }
   Text text = to_text(value);
   text.append("\n");
+  interpreter.charge(16 * static_cast<std::size_t>(std::count(text.bytes.begin(), text.bytes.end(), '\n')));
   const auto lines = split_lines(text);
   Text out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -416,8 +417,7 @@ Value apply_filter(Interpreter& interpreter, std::string_view name, const Value&
   const auto found = std::find_if(std::begin(kFilters), std::end(kFilters),
                                   [&](const auto& row) { return row.first == name; });
   // Every filter may look at all of its value.
-  if (value.is_string() || value.is_list())
-    interpreter.charge(1 + static_cast<std::size_t>(length_of(value)) / 16);
+  interpreter.charge(weight_of(value));
   return found->second(interpreter, value, arguments);
 }
 

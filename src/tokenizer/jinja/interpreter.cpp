@@ -49,6 +49,11 @@ void Interpreter::charge_text(std::size_t bytes) {
   charge(1 + bytes / 16);
 }
 
+std::vector<Value> Interpreter::items(const Value& value) {
+  if (is_iterable(value)) charge(static_cast<std::size_t>(length_of(value)) * (value.is_string() ? 16 : 1));
+  return iterate(value);
+}
+
 void Interpreter::emit(const Text& text) {
   charge_text(out_->bytes.size() + text.bytes.size() > limits_.text_bytes ? limits_.text_bytes + 1
                                                                           : text.bytes.size());
@@ -70,9 +75,12 @@ Interpreter::Flow Interpreter::execute(const Stmt& stmt) {
     case Stmt::Kind::text:
       emit(stmt.text);
       return Flow::normal;
-    case Stmt::Kind::output:
-      emit(to_text(evaluate(*stmt.exprs[0])));
+    case Stmt::Kind::output: {
+      const Value value = evaluate(*stmt.exprs[0]);
+      charge(weight_of(value));
+      emit(to_text(value));
       return Flow::normal;
+    }
     case Stmt::Kind::branch:
       for (std::size_t i = 0; i < stmt.exprs.size(); ++i) {
         if (evaluate(*stmt.exprs[i]).truthy()) return execute(stmt.bodies[i]);
@@ -123,7 +131,7 @@ Interpreter::Flow Interpreter::execute(const Stmt& stmt) {
 Interpreter::Flow Interpreter::loop(const Stmt& stmt) {
   const Value source = evaluate(*stmt.exprs[0]);
   auto state = std::make_shared<Loop>();
-  for (Value& item : iterate(source)) {
+  for (Value& item : items(source)) {
     charge(1);
     if (stmt.exprs[1]) {
       const Restore scope(scope_, std::make_shared<Scope>(Scope{{}, scope_}));
@@ -147,7 +155,7 @@ Interpreter::Flow Interpreter::loop(const Stmt& stmt) {
 
 void Interpreter::assign(const std::vector<std::string>& names, const Value& value) {
   if (names.size() == 1) return set(names[0], value);
-  const std::vector<Value> parts = iterate(value);
+  const std::vector<Value> parts = items(value);
   if (parts.size() != names.size()) {
     throw base::input_error("{} values for {} names", parts.size(), names.size());
   }

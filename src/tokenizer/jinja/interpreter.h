@@ -18,8 +18,8 @@
 namespace tagalong::tokenizer::jinja {
 
 struct Limits {
-  std::size_t steps = 30'000'000;      // one for each node visited and each 16 bytes or values moved
-  std::size_t text_bytes = 64u << 20;  // of the output, and of any string on the way
+  std::size_t steps = 10'000'000;      // one for each node visited and each 16 bytes or values moved
+  std::size_t text_bytes = 16u << 20;  // of the output, and of any string on the way
   int call_depth = 60;                 // of macros in macros
 };
 
@@ -33,6 +33,8 @@ class Interpreter {
   // For builtins.
   void charge(std::size_t units);
   void charge_text(std::size_t bytes);
+  // iterate(value), charged before it takes memory: a character that becomes a value is many times its size.
+  std::vector<Value> items(const Value& value);
   Value call(const Value& callable, const Arguments& arguments);
   Value attribute(const Value& object, std::string_view name);
   Value item(const Value& object, const Value& key);

@@ -36,21 +36,42 @@ Value strip(Interpreter&, const Value& self, const Arguments& arguments) {
   return Value::text(text.sub(kept.begin, kept.end));
 }
 
+// Parts are many times larger than the bytes between them.
+void charge_parts(Interpreter& interpreter, std::size_t parts) { interpreter.charge(16 * parts); }
+
+std::size_t occurrences(std::string_view text, std::string_view needle) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(needle); at != text.npos; at = text.find(needle, at + needle.size()))
+    ++count;
+  return count;
+}
+
+// No fewer than there are cuts at white space or line ends.
+std::size_t possible_cuts(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= ' ' || byte == 0xC2 || byte == 0xE1 || byte == 0xE2 || byte == 0xE3;
+  }));
+}
+
 enum class From { left, right };
 template <From from>
-Value split_method(Interpreter&, const Value& self, const Arguments& arguments) {
+Value split_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const auto args = bind(arguments, "split", {"sep", "maxsplit"});
   const bool given = args[0] != nullptr && !args[0]->is_none();
   const std::string_view separator = given ? std::string_view(text_argument(*args[0], "split").bytes) : "";
   if (given && separator.empty()) throw base::input_error("split: an empty separator");
   const std::int64_t limit = args[1] == nullptr ? -1 : int_argument(*args[1], "split");
+  charge_parts(interpreter,
+               given ? occurrences(self.as_text().bytes, separator) : possible_cuts(self.as_text().bytes));
   if (from == From::left) return texts(split(self.as_text(), separator, limit));
   if (!given && limit >= 0) throw base::input_error("rsplit at white space with a limit is not supported");
   return texts(given ? split_from_right(self.as_text(), separator, limit) : split(self.as_text(), "", -1));
 }
 
-Value split_lines_method(Interpreter&, const Value& self, const Arguments& arguments) {
+Value split_lines_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   bind(arguments, "splitlines", {});
+  charge_parts(interpreter, possible_cuts(self.as_text().bytes));
   return texts(split_lines(self.as_text()));
 }
 
@@ -127,14 +148,14 @@ Value count_text(Interpreter&, const Value& self, const Arguments& arguments) {
   const auto args = bind_all(arguments, "count", {"sub"}, 1);
   const std::string& needle = text_argument(*args[0], "count").bytes;
   if (needle.empty()) return length_of(self) + 1;
-  return static_cast<std::int64_t>(split(self.as_text(), needle, -1).size()) - 1;
+  return static_cast<std::int64_t>(occurrences(self.as_text().bytes, needle));
 }
 
 Value join_texts(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const auto args = bind_all(arguments, "join", {"items"}, 1);
   Text out;
   bool first = true;
-  for (const Value& item : iterate(*args[0])) {
+  for (const Value& item : interpreter.items(*args[0])) {
     if (!first) out.append(self.as_text());
     first = false;
     out.append(text_argument(item, "join"));
@@ -274,7 +295,7 @@ std::optional<Value> builtin_member(const Value& object, std::string_view name) 
   for (const Method& method : methods) {
     if (method.name != name) continue;
     const auto call = [object, call = method.call](Interpreter& interpreter, const Arguments& arguments) {
-      interpreter.charge(1 + static_cast<std::size_t>(length_of(object)) / 16);
+      interpreter.charge(weight_of(object));
       return call(interpreter, object, arguments);
     };
     return Value(std::make_shared<const Callable>(Callable{std::string(name), call}));

@@ -19,6 +19,14 @@ int nesting(const Value& value) {
   return value.is_dict() ? value.as_dict().depth : 0;
 }
 
+// Lists that hold each other twice over and over would never be walked through to the end.
+constexpr std::size_t kMaxWeight = 8'000'000;
+
+std::size_t checked_weight(std::size_t weight) {
+  if (weight > kMaxWeight) throw base::input_error("a value is too large");
+  return weight;
+}
+
 int checked(int depth) {
   if (depth > kMaxNesting) throw base::input_error("values are nested deeper than {}", kMaxNesting);
   return depth;
@@ -42,14 +50,28 @@ const Value* Dict::find(std::string_view key) const {
 
 Value Value::list(std::vector<Value> items, bool tuple) {
   int depth = 0;
-  for (const Value& item : items) depth = std::max(depth, nesting(item));
-  return Value(std::make_shared<const List>(List{std::move(items), tuple, checked(depth + 1)}));
+  std::size_t weight = 1;
+  for (const Value& item : items) {
+    depth = std::max(depth, nesting(item));
+    weight = checked_weight(weight + weight_of(item));
+  }
+  return Value(std::make_shared<const List>(List{std::move(items), tuple, checked(depth + 1), weight}));
 }
 
 Value Value::dict(std::vector<std::pair<Value, Value>> items) {
   int depth = 0;
-  for (const auto& [key, value] : items) depth = std::max(depth, nesting(value));
-  return Value(std::make_shared<const Dict>(Dict{std::move(items), checked(depth + 1)}));
+  std::size_t weight = 1;
+  for (const auto& [key, value] : items) {
+    depth = std::max(depth, nesting(value));
+    weight = checked_weight(weight + weight_of(key) + weight_of(value));
+  }
+  return Value(std::make_shared<const Dict>(Dict{std::move(items), checked(depth + 1), weight}));
+}
+
+std::size_t weight_of(const Value& value) {
+  if (value.is_string()) return 1 + value.as_text().bytes.size() / 16;
+  if (value.is_list()) return value.as_list().weight;
+  return value.is_dict() ? value.as_dict().weight : 1;
 }
 
 bool Value::truthy() const {
