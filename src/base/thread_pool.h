@@ -49,6 +49,9 @@ class ThreadPool {
   void run_tasks(int tasks, TaskRef body);
   void work(int worker);
   void run_range(int worker) const;
+  // Returns once `value` is no longer `old`; spins first, then sleeps until wake().
+  void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old);
+  void wake(const std::atomic<std::uint32_t>& value);
 
   std::vector<std::thread> workers_;
   const TaskRef* body_ = nullptr;
@@ -56,6 +59,7 @@ class ThreadPool {
   bool stop_ = false;
   alignas(64) std::atomic<std::uint32_t> round_{0};    // raised to start a loop
   alignas(64) std::atomic<std::uint32_t> running_{0};  // workers still in it
+  alignas(64) std::atomic<int> sleepers_{0};           // threads asleep, or about to be
 };
 
 }  // namespace tagalong::base
