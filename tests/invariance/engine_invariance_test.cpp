@@ -86,16 +86,16 @@ class EngineInvariance : public testing::Test {
 std::unique_ptr<models::Model> EngineInvariance::model_;
 
 TEST_F(EngineInvariance, NeitherNeighboursNorLimitsMatter) {
-  const std::vector<Request> asked = requests(12, 40);
+  const std::vector<Request> asked = requests(12, 100);  // long enough to outgrow a small pool
   std::vector<Answer> expected;
   for (const Request& request : asked) expected.push_back(alone(request));
 
   EXPECT_EQ(run(asked, {}, 2), expected);
   EXPECT_EQ(run(asked, {.max_sequences = 5, .max_batch_tokens = 7}, 3), expected);
   EngineStats stats;
-  EXPECT_EQ(
-      run(asked, {.max_sequences = 12, .max_batch_tokens = 19, .max_context = 96, .kv_blocks = 6}, 2, &stats),
-      expected);
+  EXPECT_EQ(run(asked, {.max_sequences = 12, .max_batch_tokens = 19, .max_context = 144, .kv_blocks = 9}, 2,
+                &stats),
+            expected);
   EXPECT_GT(stats.preemptions, 0U);
 }
 
