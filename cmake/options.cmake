@@ -8,8 +8,10 @@ target_compile_options(tagalong_options INTERFACE
   # must round alike (law 1).
   -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Register-passing notes of the ABI, and gcc 12's false alarms inside its own headers.
-  target_compile_options(tagalong_options INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
+  # Register-passing notes of the ABI, and gcc 12's false alarms: inside its own headers, and about the pairs of
+  # operator new and delete that tests replace to count allocations.
+  target_compile_options(tagalong_options INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized
+                         -Wno-mismatched-new-delete)
 endif()
 if(TAGALONG_SANITIZE)
   target_compile_options(tagalong_options INTERFACE
