@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/split_mix.h"
 #include "models/decoder_parts.h"
 #include "tensor/weight_view.h"
 
@@ -12,28 +13,13 @@ namespace tagalong::tools {
 
 namespace {
 
-// Steele, Lea, Flood: SplitMix64. Fast, and any seed will do.
-class RandomBits {
- public:
-  explicit RandomBits(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 // An NVFP4 matrix [outputs, inputs] whose products with unit activations have about unit size.
 struct RandomMatrix {
   std::vector<std::uint64_t> codes;
   std::vector<std::byte> scales;
   tensor::WeightView view;
 
-  RandomMatrix(int outputs, int inputs, RandomBits& random)
+  RandomMatrix(int outputs, int inputs, base::SplitMix64& random)
       : codes(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(inputs) / 16),
         scales(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(inputs) / 16) {
     for (auto& word : codes) word = random.next();
@@ -49,7 +35,7 @@ struct RandomMatrix {
 };
 
 nn::GatedWeights random_network(int hidden, int intermediate, std::uint64_t seed) {
-  RandomBits random(seed);
+  base::SplitMix64 random(seed);
   const RandomMatrix gate(intermediate, hidden, random);
   const RandomMatrix up(intermediate, hidden, random);
   const RandomMatrix down(hidden, intermediate, random);
@@ -93,7 +79,7 @@ nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, st
       throw base::input_error("layer: extent {} is not a positive multiple of 16", extent);
     }
   }
-  RandomBits random(seed);
+  base::SplitMix64 random(seed);
   std::vector<std::byte> router(static_cast<std::size_t>(shape.experts) *
                                 static_cast<std::size_t>(shape.hidden) * 2);
   for (std::size_t i = 0; i < router.size(); i += 2) {

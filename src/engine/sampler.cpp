@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/split_mix.h"
 
 namespace tagalong::engine {
 
@@ -34,18 +35,11 @@ float exp_of_negative(float x) {
   return x > -87.0F ? p * scale : 0.0F;
 }
 
-std::uint64_t mix(std::uint64_t x) {  // the finaliser of splitmix64
-  x ^= x >> 30;
-  x *= 0xBF58476D1CE4E5B9ULL;
-  x ^= x >> 27;
-  x *= 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
-
 // In [0, 1): a function of seed and position alone, so that a recomputed sequence draws the same tokens.
 double uniform(std::uint64_t seed, int position) {
-  const std::uint64_t stream = mix(seed + 0x9E3779B97F4A7C15ULL);
-  const std::uint64_t bits = mix(stream + 0x9E3779B97F4A7C15ULL * (static_cast<std::uint64_t>(position) + 1));
+  const std::uint64_t stream = base::split_mix(seed + base::kSplitMixStep);
+  const std::uint64_t bits =
+      base::split_mix(stream + base::kSplitMixStep * (static_cast<std::uint64_t>(position) + 1));
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 

@@ -82,8 +82,7 @@ void DsaIndexer::select(const Context& context, const AttentionRows& rows, const
         {.queries = workspace.queries.data() + row * query_width,
          .weights = workspace.weights.data() + row * static_cast<std::size_t>(config.heads),
          .keys = kv.plane(plane),
-         .format =
-             kv.type() == cache::KvType::kF32 ? kernels::CacheFormat::kF32 : kernels::CacheFormat::kBF16,
+         .format = cache_format(kv),
          .slots = worker.slots.data(),
          .count = positions,
          .heads = config.heads,

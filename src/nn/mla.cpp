@@ -1,16 +1,10 @@
 #include "nn/mla.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
-#include "base/check.h"
 #include "nn/tile.h"
 
 namespace tagalong::nn {
-
-using kernels::kMaxRows;
-using kernels::kRowTile;
 
 namespace {
 
@@ -20,27 +14,12 @@ constexpr int kHeadsPerTask = 8;
 
 std::size_t area(std::size_t a, int b) { return a * static_cast<std::size_t>(b); }
 
-// One head's matrix times its slice of every row: x [rows] with a stride, y likewise. The last tile of an
-// output width that 16 does not divide goes through a buffer.
+// One head's matrix times its slice of every row: x and y are [rows] with a stride.
 void multiply_head(const Context& context, const kernels::PackedMatrix& weight, const float* x,
                    std::size_t x_stride, int rows, float* y, std::size_t y_stride) {
-  std::array<std::array<float, kRowTile>, kMaxRows> sums;
-  for (int first = 0; first < rows; first += kMaxRows) {
-    TileRows some;
-    some.count = std::min(kMaxRows, rows - first);
-    std::array<float*, kMaxRows> out;
-    for (int m = 0; m < some.count; ++m) {
-      some.floats[m] = x + static_cast<std::size_t>(first + m) * x_stride;
-      out[m] = sums[m].data();
-    }
-    for (int tile = 0; tile < weight.tiles(); ++tile) {
-      multiply_tile(context.kernels, weight, tile, some, out.data());
-      const int width = std::min(kRowTile, weight.outputs() - tile * kRowTile);
-      for (int m = 0; m < some.count; ++m) {
-        std::memcpy(y + static_cast<std::size_t>(first + m) * y_stride + tile * kRowTile, sums[m].data(),
-                    static_cast<std::size_t>(width) * sizeof(float));
-      }
-    }
+  const StridedRows input{.x = x, .stride = x_stride, .quantized = nullptr, .count = rows};
+  for (int tile = 0; tile < weight.tiles(); ++tile) {
+    multiply_rows(context.kernels, weight, tile, input, y, y_stride);
   }
 }
 
@@ -143,9 +122,7 @@ void Mla::attend(const Context& context, const AttentionRows& rows, const cache:
                                       .q_rope = w.q_rope.data() + query * config.rope_width(),
                                       .latents = kv.plane(planes.latent),
                                       .ropes = kv.plane(planes.rope),
-                                      .format = kv.type() == cache::KvType::kF32
-                                                    ? kernels::CacheFormat::kF32
-                                                    : kernels::CacheFormat::kBF16,
+                                      .format = cache_format(kv),
                                       .slots = slots,
                                       .count = positions,
                                       .heads = std::min(kHeadsPerTask, config.heads - first_head),

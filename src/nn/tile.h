@@ -1,7 +1,9 @@
 // One tile of a packed matrix times up to kMaxRows rows, whatever the format.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "kernels/kernels.h"
 #include "kernels/packed_matrix.h"
@@ -40,7 +42,44 @@ inline void multiply_tile(const kernels::Kernels& kernels, const kernels::Packed
   (weight.format() == tensor::Format::kBF16 ? kernels.bf16_tile : kernels.f32_tile)(call);
 }
 
-// The same for gate and up at once.
+// Rows some distance apart: x[r * stride], or row r of `quantized`, which an NVFP4 weight is multiplied with.
+struct StridedRows {
+  const float* x;
+  std::size_t stride;
+  const QuantizedRows* quantized;  // null for other formats
+  int count;
+};
+
+// y[r * y_stride + tile * 16 ..] for all rows. The last tile of a width that 16 does not divide goes through
+// a buffer, so that nothing is written past the weight's outputs.
+inline void multiply_rows(const kernels::Kernels& kernels, const kernels::PackedMatrix& weight, int tile,
+                          const StridedRows& rows, float* y, std::size_t y_stride) {
+  const int column = tile * kernels::kRowTile;
+  const bool whole = column + kernels::kRowTile <= weight.outputs();
+  std::array<std::array<float, kernels::kRowTile>, kernels::kMaxRows> edge;
+  for (int first = 0; first < rows.count; first += kernels::kMaxRows) {
+    TileRows some;
+    some.count = std::min(kernels::kMaxRows, rows.count - first);
+    std::array<float*, kernels::kMaxRows> out;
+    for (int m = 0; m < some.count; ++m) {
+      const auto row = static_cast<std::size_t>(first + m);
+      if (rows.quantized != nullptr) {
+        some.quantized[m] = rows.quantized->row(first + m);
+      } else {
+        some.floats[m] = rows.x + row * rows.stride;
+      }
+      out[m] = whole ? y + row * y_stride + column : edge[m].data();
+    }
+    multiply_tile(kernels, weight, tile, some, out.data());
+    if (whole) continue;
+    for (int m = 0; m < some.count; ++m) {
+      std::copy_n(edge[m].data(), weight.outputs() - column,
+                  y + static_cast<std::size_t>(first + m) * y_stride + column);
+    }
+  }
+}
+
+// What multiply_tile does, for gate and up at once.
 inline void multiply_pair_tile(const kernels::Kernels& kernels, const kernels::PackedPair& weight, int tile,
                                const TileRows& rows, float* const* gate, float* const* up) {
   if (needs_quantized(weight.format())) {

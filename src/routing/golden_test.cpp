@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 
+#include "base/split_mix.h"
 #include "routing/route_testing.h"
 
 namespace tagalong::routing {
@@ -30,10 +31,7 @@ std::istream& operator>>(std::istream& in, GoldenCase& c) {
 
 // The generator of make_golden.py.
 std::uint64_t splitmix(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t z = seed * 0xd1342543de82ef95U + (index + 1) * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
+  return base::split_mix(seed * 0xd1342543de82ef95U + (index + 1) * base::kSplitMixStep);
 }
 
 float grid(std::uint64_t bits, int shift, float step, float origin) {

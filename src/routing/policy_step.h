@@ -33,12 +33,12 @@ struct PolicyStep {
     const auto k = static_cast<std::size_t>(spec.top_k);
     return {scratch.exact_ids.data() + static_cast<std::size_t>(row) * k, k};
   }
-  // The experts decode rows may use. Holds the experts of exact rows and the resident ones from the start.
   // Working memory of the policy.
   std::span<std::uint64_t> values() const {
     return {scratch.values.data(), static_cast<std::size_t>(spec.experts)};
   }
   ExpertSet spare_set() const { return {scratch.spare_set.data(), expert_set_words(spec.experts)}; }
+  // The experts decode rows may use. Holds the experts of exact rows and the resident ones from the start.
   ExpertSet base() const { return {scratch.base.data(), expert_set_words(spec.experts)}; }
 };
 

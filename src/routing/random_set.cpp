@@ -2,6 +2,7 @@
 // the choice of the base set is worth beyond its size.
 //
 // The draw depends on the seed, the layer and the step alone, never on the order of rows.
+#include "base/split_mix.h"
 #include "routing/oea.h"
 #include "routing/policy_methods.h"
 
@@ -12,15 +13,6 @@ namespace {
 constexpr std::string_view kNeeded[] = {"k0"};
 constexpr std::string_view kOptional[] = {"seed", "min_rows", "k0_by_layer", "k0_by_rows"};
 
-// splitmix64: each call advances the state and returns 64 mixed bits.
-std::uint64_t next_random(std::uint64_t& state) {
-  state += 0x9e3779b97f4a7c15U;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
 void choose(const PolicyStep& step) {
   // The seeded part of the base set stays; only what the votes add is drawn.
   const int seeded = count(step.base());
@@ -30,12 +22,12 @@ void choose(const PolicyStep& step) {
   const int size = count(step.base());
   for (std::size_t w = 0; w < step.base().size(); ++w) step.base()[w] = before[w];
 
-  std::uint64_t state = static_cast<std::uint64_t>(step.policy.seed);
-  state = next_random(state) + static_cast<std::uint64_t>(step.input.layer);
-  state = next_random(state) + step.input.step;
+  const auto seed = static_cast<std::uint64_t>(step.policy.seed);
+  const auto layer = static_cast<std::uint64_t>(step.input.layer);
+  base::SplitMix64 random(base::SplitMix64(base::SplitMix64(seed).next() + layer).next() + step.input.step);
   for (int held = seeded; held < size;) {
     // Rejection is cheap: a set close to everything is close to exact, and nobody runs a control for speed.
-    const auto id = static_cast<int>(next_random(state) % static_cast<std::uint64_t>(step.spec.experts));
+    const auto id = static_cast<int>(random.next() % static_cast<std::uint64_t>(step.spec.experts));
     if (contains(step.base(), id)) continue;
     insert(step.base(), id);
     ++held;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/split_mix.h"
 #include "routing/routing_policy.h"
 #include "server/api_error.h"
 #include "server/json_writer.h"
@@ -36,10 +37,7 @@ std::uint64_t random_seed() {
 // The seed of choice `index` of a prompt. The first has the request's own, so that n > 1 does not change it.
 std::uint64_t choice_seed(std::uint64_t seed, int index) {
   if (index == 0) return seed;
-  std::uint64_t x = seed + 0x9E3779B97F4A7C15U * static_cast<std::uint64_t>(index);  // splitmix64
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31);
+  return base::split_mix(seed + base::kSplitMixStep * static_cast<std::uint64_t>(index));
 }
 
 std::string make_id(Endpoint endpoint) {
