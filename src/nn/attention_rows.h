@@ -25,6 +25,32 @@ inline kernels::CacheFormat cache_format(const cache::KvStore& kv) {
   return kv.type() == cache::KvType::kF32 ? kernels::CacheFormat::kF32 : kernels::CacheFormat::kBF16;
 }
 
+// A run of batch rows, first.. first + count, that one kernel call takes together.
+struct RowRun {
+  int first;
+  int count;
+};
+
+// Cuts the rows of which take(row) is true into runs of at most kAttentionRows rows of one sequence, written
+// to out [rows]; returns how many. Rows for which alone(row) is true stay by themselves. Which rows run
+// together changes no result.
+template <typename Take, typename Alone>
+int list_runs(const AttentionRows& rows, Take take, Alone alone, RowRun* out) {
+  int runs = 0;
+  for (int r = 0; r < rows.count(); ++r) {
+    if (!take(r)) continue;
+    const bool joins =
+        runs > 0 && !alone(r) && !alone(r - 1) && out[runs - 1].count < kernels::kAttentionRows &&
+        out[runs - 1].first + out[runs - 1].count == r && rows.sequences[r] == rows.sequences[r - 1];
+    if (joins) {
+      ++out[runs - 1].count;
+    } else {
+      out[runs++] = {r, 1};
+    }
+  }
+  return runs;
+}
+
 // Slots of the positions 0..position of a sequence, in order, to out[position + 1].
 inline void list_slots(const cache::BlockTable& table, std::int32_t position, std::int32_t* out) {
   for (std::int32_t t = 0; t <= position; ++t) out[t] = table.slot(t);

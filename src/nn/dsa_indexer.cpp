@@ -1,9 +1,10 @@
 #include "nn/dsa_indexer.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
-#include <functional>
+
+#include "nn/slot_choice.h"
 
 namespace tagalong::nn {
 
@@ -12,39 +13,19 @@ namespace {
 // Of transformers' LayerNorm in the indexer; not in any config.
 constexpr float kKeyNormEps = 1e-6F;
 
-// Ranks scores as unsigned integers, NaN below every number.
-std::uint32_t rank_of(float score) {
-  if (std::isnan(score)) return 0;
-  const auto bits = std::bit_cast<std::uint32_t>(score);
-  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-
-// Slots of the k best of `count` positions, in order of position.
-void choose(const float* scores, int count, int k, DsaWorkspace::Worker& worker, std::int32_t* out) {
-  for (int s = 0; s < count; ++s) {
-    // Among equal scores the earlier position is the greater key.
-    worker.order[s] =
-        (std::uint64_t{rank_of(scores[s])} << 32) | (0xFFFFFFFFU - static_cast<std::uint32_t>(s));
-  }
-  const auto begin = worker.order.begin();
-  std::nth_element(begin, begin + k, begin + count, std::greater<>());
-  for (int i = 0; i < k; ++i) {
-    out[i] = static_cast<std::int32_t>(0xFFFFFFFFU - static_cast<std::uint32_t>(worker.order[i]));
-  }
-  std::sort(out, out + k);
-  for (int i = 0; i < k; ++i) out[i] = worker.slots[out[i]];
-}
-
 }  // namespace
 
 DsaWorkspace::DsaWorkspace(const DsaConfig& config, int max_rows, int max_context, int worker_count)
     : queries(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(config.heads * config.dim)),
       keys(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(config.dim)),
       weights(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(config.heads)) {
-  const auto positions = static_cast<std::size_t>(max_context);
+  runs.resize(static_cast<std::size_t>(max_rows));
+  score_stride =
+      static_cast<std::size_t>((max_context + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes);
   for (int w = 0; w < worker_count; ++w) {
-    workers.push_back({std::vector<std::int32_t>(positions), std::vector<float>(positions),
-                       std::vector<std::uint64_t>(positions)});
+    workers.push_back({std::vector<std::int32_t>(static_cast<std::size_t>(max_context)),
+                       base::AlignedBuffer<float>(kernels::kAttentionRows * score_stride),
+                       base::AlignedBuffer<float>(kernels::attention_scratch(config.heads))});
   }
 }
 
@@ -72,24 +53,38 @@ void DsaIndexer::select(const Context& context, const AttentionRows& rows, const
     }
   });
 
-  context.pool.run(count, [&](int r, int w) {
-    const int positions = rows.positions[r] + 1;
-    if (positions <= config.top_k) return;
+  const auto selects = [&](int r) { return rows.positions[r] + 1 > config.top_k; };
+  const int runs = list_runs(
+      rows, selects, [](int) { return false; }, workspace.runs.data());
+  context.pool.run(runs, [&](int task, int w) {
+    const RowRun run = workspace.runs[task];
     DsaWorkspace::Worker& worker = workspace.workers[w];
-    list_slots(rows.table(r), rows.positions[r], worker.slots.data());
-    const auto row = static_cast<std::size_t>(r);
+    std::array<std::int32_t, kernels::kAttentionRows> counts;
+    std::array<float*, kernels::kAttentionRows> scores;
+    std::int32_t last = 0;
+    for (int i = 0; i < run.count; ++i) {
+      counts[i] = rows.positions[run.first + i] + 1;
+      scores[i] = worker.scores.data() + static_cast<std::size_t>(i) * workspace.score_stride;
+      last = std::max(last, rows.positions[run.first + i]);
+    }
+    list_slots(rows.table(run.first), last, worker.slots.data());
+    const auto row = static_cast<std::size_t>(run.first);
     context.kernels.index_scores(
         {.queries = workspace.queries.data() + row * query_width,
          .weights = workspace.weights.data() + row * static_cast<std::size_t>(config.heads),
          .keys = kv.plane(plane),
          .format = cache_format(kv),
          .slots = worker.slots.data(),
-         .count = positions,
+         .counts = counts.data(),
+         .rows = run.count,
          .heads = config.heads,
          .dim = config.dim,
          .scale = 1.0F / std::sqrt(static_cast<float>(config.dim)),
-         .out = worker.scores.data()});
-    choose(worker.scores.data(), positions, config.top_k, worker, selection.row(r));
+         .scratch = worker.scratch.data(),
+         .out = scores.data()});
+    for (int i = 0; i < run.count; ++i) {
+      choose_slots(scores[i], counts[i], config.top_k, worker.slots.data(), selection.row(run.first + i));
+    }
   });
 }
 

@@ -55,11 +55,13 @@ struct DsaWorkspace {
   base::AlignedBuffer<float> queries;  // [rows, heads * dim]
   base::AlignedBuffer<float> keys;     // [rows, dim]
   base::AlignedBuffer<float> weights;  // [rows, heads]
+  std::vector<RowRun> runs;            // [rows]
   struct Worker {
-    std::vector<std::int32_t> slots;   // [max_context]
-    std::vector<float> scores;         // [max_context]
-    std::vector<std::uint64_t> order;  // [max_context]
+    std::vector<std::int32_t> slots;     // [max_context]
+    base::AlignedBuffer<float> scores;   // [kAttentionRows, max_context padded to 16]
+    base::AlignedBuffer<float> scratch;  // of the scoring kernel
   };
+  std::size_t score_stride = 0;
   std::vector<Worker> workers;
 };
 

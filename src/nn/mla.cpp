@@ -1,6 +1,7 @@
 #include "nn/mla.h"
 
 #include <algorithm>
+#include <array>
 
 #include "nn/tile.h"
 
@@ -8,9 +9,14 @@ namespace tagalong::nn {
 
 namespace {
 
-// Heads of one attention task: enough to make listing the slots cheap, few enough to share a row among
-// threads.
-constexpr int kHeadsPerTask = 8;
+// Heads of an attention task: all of them if the rows alone keep the threads busy, otherwise fewer, a
+// multiple of what the kernel takes at once. The cached rows are read once a task; no result depends on it.
+int heads_per_task(int heads, int runs, int threads) {
+  constexpr int kLeast = 8;
+  const int tasks = 2 * threads;  // two each, so that unequal lengths even out
+  const int parts = std::clamp((tasks + runs - 1) / runs, 1, (heads + kLeast - 1) / kLeast);
+  return ((heads + parts - 1) / parts + 3) / 4 * 4;
+}
 
 std::size_t area(std::size_t a, int b) { return a * static_cast<std::size_t>(b); }
 
@@ -34,10 +40,11 @@ MlaWorkspace::MlaWorkspace(const MlaConfig& c, int max_rows, int max_context, in
       k_rope(area(max_rows, c.rope_width())),
       context(area(max_rows, c.heads * c.kv_lora)),
       heads(area(max_rows, c.heads * c.v)),
-      scratch(max_rows, std::max({c.hidden, c.q_lora, c.heads * c.v})) {
+      scratch(max_rows, std::max({c.hidden, c.q_lora, c.heads * c.v})),
+      runs(static_cast<std::size_t>(max_rows)) {
   for (int w = 0; w < worker_count; ++w) {
     workers.push_back({std::vector<std::int32_t>(static_cast<std::size_t>(max_context)),
-                       std::vector<float>(static_cast<std::size_t>(max_context))});
+                       base::AlignedBuffer<float>(kernels::attention_scratch(c.heads))});
   }
 }
 
@@ -104,32 +111,46 @@ void Mla::project(const Context& context, const AttentionRows& rows, const RopeA
 
 void Mla::attend(const Context& context, const AttentionRows& rows, const cache::KvStore& kv,
                  const Planes& planes, const SlotSelection& selection, MlaWorkspace& w) const {
-  const int parts = (config.heads + kHeadsPerTask - 1) / kHeadsPerTask;
-  context.pool.run(rows.count() * parts, [&](int task, int worker) {
-    const int r = task / parts;
-    const int first_head = task % parts * kHeadsPerTask;
+  // A row that selects its own positions shares them with no other.
+  const auto selects = [&](int r) {
+    return sparsity != Sparsity::kDense && rows.positions[r] + 1 > selection.top_k();
+  };
+  const int runs = list_runs(
+      rows, [](int) { return true; }, selects, w.runs.data());
+  const int heads = heads_per_task(config.heads, runs, context.pool.size());
+  const int parts = (config.heads + heads - 1) / heads;
+  context.pool.run(runs * parts, [&](int task, int worker) {
+    const RowRun run = w.runs[task / parts];
+    const int first_head = task % parts * heads;
     MlaWorkspace::Worker& scratch = w.workers[worker];
-    int positions = rows.positions[r] + 1;
     const std::int32_t* slots = scratch.slots.data();
-    if (sparsity != Sparsity::kDense && positions > selection.top_k()) {
-      positions = selection.top_k();
-      slots = selection.row(r);
+    std::array<std::int32_t, kernels::kAttentionRows> counts;
+    if (selects(run.first)) {
+      counts[0] = selection.top_k();
+      slots = selection.row(run.first);
     } else {
-      list_slots(rows.table(r), rows.positions[r], scratch.slots.data());
+      std::int32_t last = 0;
+      for (int i = 0; i < run.count; ++i) {
+        counts[i] = rows.positions[run.first + i] + 1;
+        last = std::max(last, rows.positions[run.first + i]);
+      }
+      list_slots(rows.table(run.first), last, scratch.slots.data());
     }
-    const std::size_t query = area(r, config.heads) + first_head;
+    const std::size_t query = area(run.first, config.heads) + first_head;
     context.kernels.latent_attention({.q_latent = w.q_latent.data() + query * config.kv_lora,
                                       .q_rope = w.q_rope.data() + query * config.rope_width(),
                                       .latents = kv.plane(planes.latent),
                                       .ropes = kv.plane(planes.rope),
                                       .format = cache_format(kv),
                                       .slots = slots,
-                                      .count = positions,
-                                      .heads = std::min(kHeadsPerTask, config.heads - first_head),
+                                      .counts = counts.data(),
+                                      .rows = run.count,
+                                      .row_heads = config.heads,
+                                      .heads = std::min(heads, config.heads - first_head),
                                       .latent = config.kv_lora,
                                       .rope = config.rope_width(),
                                       .scale = config.scale,
-                                      .scores = scratch.scores.data(),
+                                      .scratch = scratch.scratch.data(),
                                       .out = w.context.data() + query * config.kv_lora});
   });
 }

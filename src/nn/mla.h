@@ -50,9 +50,10 @@ struct MlaWorkspace {
   base::AlignedBuffer<float> context;   // [rows, heads, kv_lora]
   base::AlignedBuffer<float> heads;     // [rows, heads * v]
   QuantizedRows scratch;                // [rows, widest input]
+  std::vector<RowRun> runs;             // [rows]
   struct Worker {
-    std::vector<std::int32_t> slots;  // [max_context]
-    std::vector<float> scores;        // [max_context]
+    std::vector<std::int32_t> slots;     // [max_context]
+    base::AlignedBuffer<float> scratch;  // of the attention kernel
   };
   std::vector<Worker> workers;
 };

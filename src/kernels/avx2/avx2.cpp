@@ -18,6 +18,8 @@ namespace {
 #include "kernels/avx2/vec.inl"
 #include "kernels/generic/kernels.inl"
 
+#include "kernels/generic/attention.inl"
+
 // 2 * e2m1 + 12 of each nibble: unsigned, as vpmaddubsw wants it. The 12 is taken back by the row's
 // corrections.
 inline __m256i nibble_table() {

@@ -5,6 +5,10 @@ struct Vec {
   __m256 hi;  // lanes 8..15
 };
 
+// Vectors side by side in a product of generic/attention.inl: with four heads, eight running sums, the two
+// halves and a broadcast in the sixteen registers.
+inline constexpr int kPanelVecs = 1;
+
 inline Vec load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
 inline void store(float* p, Vec a) {
   _mm256_storeu_ps(p, a.lo);
@@ -55,6 +59,14 @@ inline float sum(Vec a) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+// The tree of scalar::Lanes::largest.
+inline float largest(Vec a) {
+  const __m256 eight = _mm256_max_ps(a.lo, a.hi);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
 // Largest |lane| as its bits, so that NaN and infinity rank above all numbers.
 inline std::uint32_t largest_magnitude_bits(Vec a) {
   const __m256i mask = _mm256_set1_epi32(0x7FFFFFFF);
@@ -77,4 +89,35 @@ inline std::int32_t store_int8(std::int8_t* p, Vec a) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
+}
+
+// Eight vectors of eight, transposed.
+inline void transpose_eight(__m256 (&v)[8]) {
+  __m256 quads[8];
+  for (int i = 0; i < 8; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      // Pairs of columns 2j and 2j + 1 of each 128-bit half.
+      const __m256 a = j == 0 ? _mm256_unpacklo_ps(v[i], v[i + 1]) : _mm256_unpackhi_ps(v[i], v[i + 1]);
+      const __m256 b = j == 0 ? _mm256_unpacklo_ps(v[i + 2], v[i + 3]) : _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
+      quads[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+      quads[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+    }
+  }
+  for (int j = 0; j < 4; ++j) {
+    v[j] = _mm256_permute2f128_ps(quads[j], quads[4 + j], 0x20);
+    v[4 + j] = _mm256_permute2f128_ps(quads[j], quads[4 + j], 0x31);
+  }
+}
+
+// Sixteen vectors as a square: lane j of vector i goes to lane i of vector j. By quarters of eight.
+inline void transpose(Vec (&v)[16]) {
+  __m256 q[2][2][8];  // [rows 8a..][columns 8b..]
+  for (int i = 0; i < 16; ++i) {
+    q[i / 8][0][i % 8] = v[i].lo;
+    q[i / 8][1][i % 8] = v[i].hi;
+  }
+  for (auto& half : q) {
+    for (auto& quarter : half) transpose_eight(quarter);
+  }
+  for (int i = 0; i < 16; ++i) v[i] = {q[0][i / 8][i % 8], q[1][i / 8][i % 8]};
 }

@@ -18,6 +18,8 @@ namespace {
 #include "kernels/avx512/vec.inl"
 #include "kernels/generic/kernels.inl"
 
+#include "kernels/generic/attention.inl"
+
 // 2 * e2m1 + 12 of each nibble: unsigned, as vpdpbusd wants it. The 12 is taken back by the row's
 // corrections.
 inline __m512i nibble_table() {

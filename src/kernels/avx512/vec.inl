@@ -4,6 +4,10 @@ struct Vec {
   __m512 v;
 };
 
+// Vectors side by side in a product of generic/attention.inl: with four heads, sixteen running sums, the four
+// vectors and a broadcast in the 32 registers.
+inline constexpr int kPanelVecs = 4;
+
 inline Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
 inline void store(float* p, Vec a) { _mm512_storeu_ps(p, a.v); }
 inline Vec broadcast(float x) { return {_mm512_set1_ps(x)}; }
@@ -42,6 +46,14 @@ inline float sum(Vec a) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+// The tree of scalar::Lanes::largest.
+inline float largest(Vec a) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
 // Largest |lane| as its bits, so that NaN and infinity rank above all numbers.
 inline std::uint32_t largest_magnitude_bits(Vec a) {
   return _mm512_reduce_max_epu32(
@@ -53,4 +65,33 @@ inline std::int32_t store_int8(std::int8_t* p, Vec a) {
   const __m512i q = _mm512_cvtps_epi32(a.v);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(q));
   return _mm512_reduce_add_epi32(q);
+}
+
+// Sixteen vectors as a square: lane j of vector i goes to lane i of vector j.
+inline void transpose(Vec (&v)[16]) {
+  __m512 pairs[16];
+  for (int i = 0; i < 16; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(v[i].v, v[i + 1].v);
+    pairs[i + 1] = _mm512_unpackhi_ps(v[i].v, v[i + 1].v);
+  }
+  // quads[4g + j]: in each 128-bit part p, column 4p + j of rows 4g..4g + 3.
+  __m512 quads[16];
+  for (int i = 0; i < 16; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      const __m512d a = _mm512_castps_pd(pairs[i + j]);
+      const __m512d b = _mm512_castps_pd(pairs[i + j + 2]);
+      quads[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      quads[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  }
+  for (int j = 0; j < 4; ++j) {
+    const __m512 even_low = _mm512_shuffle_f32x4(quads[j], quads[4 + j], 0x88);
+    const __m512 odd_low = _mm512_shuffle_f32x4(quads[j], quads[4 + j], 0xDD);
+    const __m512 even_high = _mm512_shuffle_f32x4(quads[8 + j], quads[12 + j], 0x88);
+    const __m512 odd_high = _mm512_shuffle_f32x4(quads[8 + j], quads[12 + j], 0xDD);
+    v[j].v = _mm512_shuffle_f32x4(even_low, even_high, 0x88);
+    v[4 + j].v = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
+    v[8 + j].v = _mm512_shuffle_f32x4(even_low, even_high, 0xDD);
+    v[12 + j].v = _mm512_shuffle_f32x4(odd_low, odd_high, 0xDD);
+  }
 }

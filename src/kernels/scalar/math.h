@@ -5,17 +5,26 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/kernels.h"
 
 namespace tagalong::kernels::scalar {
 
+template <typename T>
+T load(const std::byte* data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
+
 // x86's max: the second operand when either is NaN.
 inline float max_of(float a, float b) { return a > b ? a : b; }
 inline float min_of(float a, float b) { return a < b ? a : b; }
 
-// Sixteen running values and the tree that sums them: lane i with i + 8, then 4, 2, 1.
+// Sixteen running values and the tree that folds them: lane i with i + 8, then 4, 2, 1.
 struct Lanes {
   std::array<float, kLanes> v{};
 
@@ -23,9 +32,16 @@ struct Lanes {
     for (int i = 0; i < kLanes; ++i) v[i] = std::fma(a[i], b[i], v[i]);
   }
   float sum() const {
+    return folded([](float a, float b) { return a + b; });
+  }
+  float largest() const { return folded(max_of); }
+
+ private:
+  template <typename Combine>
+  float folded(Combine combine) const {
     std::array<float, kLanes> s = v;
     for (int width = kLanes / 2; width > 0; width /= 2) {
-      for (int i = 0; i < width; ++i) s[i] += s[i + width];
+      for (int i = 0; i < width; ++i) s[i] = combine(s[i], s[i + width]);
     }
     return s[0];
   }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/kernels.h"
+#include "kernels/scalar/attention.h"
 #include "kernels/scalar/math.h"
 #include "kernels/tables.h"
 #include "tensor/formats/bf16.h"
@@ -17,13 +18,6 @@ namespace tagalong::kernels {
 namespace scalar {
 
 namespace {
-
-template <typename T>
-T load(const std::byte* data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 // weight_at(weights, k, r): the element of row r and input feature k of the tile.
 template <typename WeightAt>
@@ -133,65 +127,6 @@ void silu_mul(const float* gate, const float* up, int n, float* out) {
 
 void axpy(float a, const float* x, int n, float* y) {
   for (int i = 0; i < n; ++i) y[i] = std::fma(a, x[i], y[i]);
-}
-
-// Sixteen consecutive cached values from element `index` on.
-std::array<float, kLanes> load_cached(const std::byte* data, std::size_t index, CacheFormat format) {
-  std::array<float, kLanes> values;
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    values[i] = format == CacheFormat::kF32 ? load<float>(data, index + i)
-                                            : tensor::bf16_to_float(load<std::uint16_t>(data, index + i));
-  }
-  return values;
-}
-
-// Adds the products of query[0..n) and the cached row `slot`.
-void dot_cached(const float* query, const std::byte* rows, std::int32_t slot, int n, CacheFormat format,
-                Lanes& sums) {
-  for (int i = 0; i < n; i += kLanes) {
-    const auto key =
-        load_cached(rows, static_cast<std::size_t>(slot) * static_cast<std::size_t>(n) + i, format);
-    sums.fma(query + i, key.data());
-  }
-}
-
-void latent_attention(const LatentAttention& a) {
-  for (int h = 0; h < a.heads; ++h) {
-    float largest = -std::numeric_limits<float>::infinity();
-    for (int t = 0; t < a.count; ++t) {
-      Lanes sums;
-      dot_cached(a.q_latent + h * a.latent, a.latents, a.slots[t], a.latent, a.format, sums);
-      dot_cached(a.q_rope + h * a.rope, a.ropes, a.slots[t], a.rope, a.format, sums);
-      a.scores[t] = sums.sum() * a.scale;
-      largest = max_of(largest, a.scores[t]);
-    }
-    float* out = a.out + h * a.latent;
-    std::fill_n(out, a.latent, 0.0F);
-    Lanes total;
-    for (int t = 0; t < a.count; ++t) {
-      const float p = exp_approx(a.scores[t] - largest);
-      total.v[t % kLanes] += p;
-      for (int i = 0; i < a.latent; i += kLanes) {
-        const auto c = load_cached(
-            a.latents, static_cast<std::size_t>(a.slots[t]) * static_cast<std::size_t>(a.latent) + i,
-            a.format);
-        for (int lane = 0; lane < kLanes; ++lane) out[i + lane] = std::fma(p, c[lane], out[i + lane]);
-      }
-    }
-    for (int i = 0; i < a.latent; ++i) out[i] /= total.sum();
-  }
-}
-
-void index_scores(const IndexScores& a) {
-  for (int t = 0; t < a.count; ++t) {
-    float score = 0;
-    for (int h = 0; h < a.heads; ++h) {
-      Lanes sums;
-      dot_cached(a.queries + h * a.dim, a.keys, a.slots[t], a.dim, a.format, sums);
-      score = std::fma(a.weights[h], max_of(0.0F, sums.sum() * a.scale), score);
-    }
-    a.out[t] = score;
-  }
 }
 
 std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
