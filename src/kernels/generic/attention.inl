@@ -80,7 +80,8 @@ inline void copy_panel(const std::byte* rows, std::size_t row_bytes, const std::
   for (int t = 0; t < keys; ++t) {
     const std::byte* row = rows + static_cast<std::size_t>(slots[t]) * row_bytes +
                            static_cast<std::size_t>(first) * Cached::kBytes;
-    for (int i = 0; i < width; i += kLanes) store(panel + t * kPanel + i, Cached::load_at(row + i * Cached::kBytes));
+    for (int i = 0; i < width; i += kLanes)
+      store(panel + t * kPanel + i, Cached::load_at(row + i * Cached::kBytes));
   }
 }
 
@@ -131,13 +132,14 @@ inline int largest_count(const std::int32_t* counts, int rows) {
 }
 
 // scores[r][h][0..64) += queries[r][h][first..+ width) times the turned panel, for rows that reach `block`.
-inline void score_panel(const float* queries, std::size_t row_stride, std::size_t head_stride, int rows, int heads,
-                        const std::int32_t* counts, int block, const float* panel, int width, float* scores) {
+inline void score_panel(const float* queries, std::size_t row_stride, std::size_t head_stride, int rows,
+                        int heads, const std::int32_t* counts, int block, const float* panel, int width,
+                        float* scores) {
   for (int r = 0; r < rows; ++r) {
     if (counts[r] <= block) continue;
     multiply_heads(queries + r * row_stride, head_stride, heads, panel, width,
-                   whole_vectors(block_keys(counts[r], block)), scores + static_cast<std::size_t>(r) * heads * kPanel,
-                   kPanel);
+                   whole_vectors(block_keys(counts[r], block)),
+                   scores + static_cast<std::size_t>(r) * heads * kPanel, kPanel);
   }
 }
 
@@ -148,12 +150,13 @@ inline void latent_attention_of(const LatentAttention& a) {
   const std::size_t row_heads = static_cast<std::size_t>(a.row_heads);
   const std::size_t cells = static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(a.heads);
   float* panel = a.scratch;
-  float* scores = panel + kPanel * kPanel;  // [rows, heads, 64]
+  float* scores = panel + kPanel * kPanel;                                    // [rows, heads, 64]
   auto* states = reinterpret_cast<RunningSoftmax*>(scores + cells * kPanel);  // [rows, heads]
   for (std::size_t i = 0; i < cells; ++i) states[i] = {-__builtin_inff(), 0.0F, 0.0F};
   for (int r = 0; r < a.rows; ++r) {
     float* out = a.out + r * row_heads * latent;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(a.heads) * latent; i += kLanes) store(out + i, broadcast(0.0F));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(a.heads) * latent; i += kLanes)
+      store(out + i, broadcast(0.0F));
   }
 
   const int count = largest_count(a.counts, a.rows);
@@ -164,16 +167,19 @@ inline void latent_attention_of(const LatentAttention& a) {
     for (int i = 0; i < a.latent; i += kPanel) {
       const int width = block_keys(a.latent, i);
       turn_panel<Cached>(a.latents, latent * Cached::kBytes, slots, keys, i, width, panel);
-      score_panel(a.q_latent + i, row_heads * latent, latent, a.rows, a.heads, a.counts, block, panel, width, scores);
+      score_panel(a.q_latent + i, row_heads * latent, latent, a.rows, a.heads, a.counts, block, panel, width,
+                  scores);
     }
     for (int i = 0; i < a.rope; i += kPanel) {
       const int width = block_keys(a.rope, i);
       turn_panel<Cached>(a.ropes, rope * Cached::kBytes, slots, keys, i, width, panel);
-      score_panel(a.q_rope + i, row_heads * rope, rope, a.rows, a.heads, a.counts, block, panel, width, scores);
+      score_panel(a.q_rope + i, row_heads * rope, rope, a.rows, a.heads, a.counts, block, panel, width,
+                  scores);
     }
     for (std::size_t i = 0; i < cells; ++i) {
       const int r = static_cast<int>(i) / a.heads;
-      if (a.counts[r] > block) soften(scores + i * kPanel, block_keys(a.counts[r], block), a.scale, states[i]);
+      if (a.counts[r] > block)
+        soften(scores + i * kPanel, block_keys(a.counts[r], block), a.scale, states[i]);
     }
     for (int i = 0; i < a.latent; i += kPanel) {
       const int width = block_keys(a.latent, i);
@@ -187,8 +193,8 @@ inline void latent_attention_of(const LatentAttention& a) {
           float* head = out + h * latent;
           for (int j = 0; j < width; j += kLanes) store(head + j, load(head + j) * shrink);
         }
-        multiply_heads(scores + cell * kPanel, kPanel, a.heads, panel, block_keys(a.counts[r], block), width, out,
-                       latent);
+        multiply_heads(scores + cell * kPanel, kPanel, a.heads, panel, block_keys(a.counts[r], block), width,
+                       out, latent);
       }
     }
   }
