@@ -35,6 +35,12 @@ TEXT = (
 )
 
 
+def load_transformers(model_dir, dtype=torch.float32):
+    """transformers' model with the dequantised weights; float64 needs float64_everywhere() around its use."""
+    config = json.loads((Path(model_dir) / "config.json").read_text(encoding="utf-8"))
+    return build(config, stack_experts(read_dequantised(model_dir)), dtype)
+
+
 def check_files(model_dir):
     limit = 16_000_000
     size = sum(f.stat().st_size for f in Path(model_dir).rglob("*") if f.is_file())
@@ -88,11 +94,9 @@ def main():
     check_files(args.model_dir)
     ids = sample(args.model_dir, check_tokenizer(args.model_dir))
     AutoConfig.from_pretrained(args.model_dir)
-    config = json.loads((Path(args.model_dir) / "config.json").read_text(encoding="utf-8"))
-    weights = stack_experts(read_dequantised(args.model_dir))
     with float64_everywhere():
-        exact = build(config, weights, torch.float64)(ids).logits
-    theirs = build(config, weights, torch.float32)
+        exact = load_transformers(args.model_dir, torch.float64)(ids).logits
+    theirs = load_transformers(args.model_dir)
     plain = theirs(ids).logits
     with torch.autocast("cpu", torch.bfloat16):
         rounded = theirs(ids).logits.float()
