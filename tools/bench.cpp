@@ -27,6 +27,7 @@ struct LayerBenchOptions {
   int rounds = 7;
   int threads = 0;
   std::string isa = "auto";
+  std::string compute = "fast";
   bool json = false;
 };
 
@@ -45,7 +46,8 @@ LayerShape wanted_shape(const LayerBenchOptions& options) {
 
 void run_layer_bench(const LayerBenchOptions& options) {
   const LayerShape shape = wanted_shape(options);
-  const kernels::Kernels& kernels = kernels::select_kernels(options.isa);
+  const kernels::Kernels& kernels =
+      kernels::select_kernels(options.isa, kernels::parse_compute(options.compute));
   base::ThreadPool pool(options.threads > 0 ? options.threads : base::usable_cores());
   std::vector<LayerCase> cases;
   std::vector<std::string> names;
@@ -67,6 +69,7 @@ void run_layer_bench(const LayerBenchOptions& options) {
   if (options.json) {
     nlohmann::ordered_json report{{"cpu", base::detect_cpu().name},
                                   {"isa", kernels.name},
+                                  {"compute", options.compute},
                                   {"threads", pool.size()},
                                   {"bytes_per_second", ceilings.bytes_per_second()},
                                   {"products_per_second", ceilings.products_per_second()},
@@ -86,7 +89,8 @@ void run_layer_bench(const LayerBenchOptions& options) {
     fmt::print("{}\n", report.dump(2));
     return;
   }
-  fmt::print("{}, {} threads, {} kernels\n", base::detect_cpu().name, pool.size(), kernels.name);
+  fmt::print("{}, {} threads, {} kernels, {} compute\n", base::detect_cpu().name, pool.size(), kernels.name,
+             options.compute);
   fmt::print("ceilings in this run: {:.1f} GB/s read, {:.0f} G int8 products/s\n",
              ceilings.bytes_per_second() / 1e9, ceilings.products_per_second() / 1e9);
   fmt::print("layer: {} experts, top-{}, {} x {}, {} shared, NVFP4, {:.2f} MB an expert\n\n", shape.experts,
@@ -128,7 +132,13 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   layer->add_option("--threads", options->threads, "Threads (default: usable cores)")
       ->check(CLI::Range(1, 1024));
-  layer->add_option("--isa", options->isa, "Instruction set: auto, avx512, avx2, scalar")
+  layer
+      ->add_option("--isa", options->isa,
+                   "Instruction set: auto, avx512, avx512_vnni, avx2_vnni, avx2, scalar")
+      ->capture_default_str();
+  layer
+      ->add_option("--compute", options->compute,
+                   "Rounding of activations: fast (8 bits), accurate (15 bits)")
       ->capture_default_str();
   layer->add_flag("--json", options->json, "Print JSON");
   layer->callback([options] { run_layer_bench(*options); });

@@ -75,8 +75,15 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(0, kMostThreads))
       ->envname("TAGALONG_THREADS")
       ->capture_default_str();
-  command.add_option("--isa", options.isa, "Instruction set of the kernels: auto, avx512, avx2 or scalar")
+  command
+      .add_option("--isa", options.isa,
+                  "Instruction set of the kernels: auto, avx512, avx512_vnni, avx2_vnni, avx2 or scalar")
       ->envname("TAGALONG_ISA")
+      ->capture_default_str();
+  command
+      .add_option("--compute", options.compute,
+                  "Rounding of activations before quantised weights: fast (8 bits) or accurate (15 bits)")
+      ->envname("TAGALONG_COMPUTE")
       ->capture_default_str();
   command.add_option("--kv-type", options.kv_type, "Number format of the KV cache: bf16 or f32")
       ->envname("TAGALONG_KV_TYPE")
@@ -118,7 +125,7 @@ void add_routing_options(CLI::App& command, ModelOptions& options) {
 }
 
 LoadedModel::LoadedModel(const ModelOptions& options)
-    : kernels(kernels::select_kernels(options.isa)),
+    : kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))),
       pool(options.threads > 0 ? options.threads : base::usable_cores()),
       tokenizer(load_tokenizer(options.model)) {
   const checkpoint::Checkpoint checkpoint = checkpoint::Checkpoint::open(options.model);

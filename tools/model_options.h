@@ -23,6 +23,7 @@ struct ModelOptions {
   std::filesystem::path model;  // a checkpoint directory
   int threads = 0;              // 0: one for each usable core
   std::string isa = "auto";
+  std::string compute = "fast";
   std::string kv_type = "bf16";
   int context = 0;  // tokens of a sequence; 0: the model's
   int oea_k0 = 0;   // 0: off

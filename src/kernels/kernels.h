@@ -15,18 +15,47 @@
 
 namespace tagalong::kernels {
 
-inline constexpr int kLanes = 16;             // width of the virtual vector
-inline constexpr int kRowTile = 16;           // weight rows (output features) of one packed tile
-inline constexpr int kMaxRows = 8;            // activation rows of one tile call; more would spill registers
-inline constexpr int kGroup = 16;             // activations (and NVFP4 weights) that share one scale
-inline constexpr int kSuperblock = 64;        // input features of one packed NVFP4 block
-inline constexpr int kSuperblockBytes = 576;  // a line of 64 scales, then eight lines of nibbles
+inline constexpr int kLanes = 16;    // width of the virtual vector
+inline constexpr int kRowTile = 16;  // weight rows (output features) of one packed tile
+inline constexpr int kMaxRows = 8;   // activation rows of one tile call; more would spill registers
+inline constexpr int kGroup = 16;    // activations that share one scale
 
-// An activation row quantised to int8 in groups of 16: x ~ values * scales[group].
+// A packed block of each quantised format: input features and bytes (packed_matrix.h tells the layout).
+inline constexpr int kNvfp4Inputs = 64;
+inline constexpr int kNvfp4Bytes = 576;  // a line of 64 scales, eight lines of nibbles
+inline constexpr int kMxfp4Inputs = 128;
+inline constexpr int kMxfp4Bytes = 1088;  // a line of 64 scales, sixteen lines of nibbles
+inline constexpr int kQ8Inputs = 64;
+inline constexpr int kQ8Bytes = 1088;  // a line of 32 scales, sixteen lines of bytes
+inline constexpr int kFp8Inputs = 128;
+inline constexpr int kFp8ScaleBytes = 64;        // a line of 16 factors, then 16 bytes for each input
+inline constexpr int kQuantizedPadding = 128;    // quantised rows are whole blocks of every format
+inline constexpr std::int32_t kCodeOffset = 16;  // added to e2m1 codes to make them unsigned
+
+// How finely activations are rounded before a product of whole numbers: the operator's choice, and the only
+// one that changes numbers. Never chosen by batch size or tuner.
+enum class Compute : std::uint8_t {
+  kFast,      // 8 bits: steps of a 127th of the group's largest magnitude
+  kAccurate,  // 15 bits, as two planes of 8: steps of a 16256th
+};
+
+constexpr float largest_code(Compute compute) { return compute == Compute::kFast ? 127.0F : 16256.0F; }
+
+// An activation row as whole numbers in groups of 16: x ~ q * scales[group], where q is values, or
+// 128 * values + low in the accurate class. Padded to kQuantizedPadding with zeros.
 struct QuantizedRow {
-  const std::int8_t* values;        // [K], K padded to 64 with zeros
+  const std::int8_t* values;        // [K]
+  const std::int8_t* low;           // [K], read by the accurate class only
   const float* scales;              // [K / 16]
-  const std::int32_t* corrections;  // [K / 16] -12 * sum of the group's values
+  const std::int32_t* corrections;  // [K / 16] -kCodeOffset * sum of the group's q
+};
+
+// Where to write such a row.
+struct QuantizedOut {
+  std::int8_t* values;
+  std::int8_t* low;  // written by the accurate class only
+  float* scales;
+  std::int32_t* corrections;
 };
 
 // y[m][0..16) = sum over k of w[0..16)[k] * x[m][k], fp32 throughout, even and odd k summed apart.
@@ -38,9 +67,9 @@ struct FloatTile {
   int rows;                  // 1..kMaxRows
 };
 
-// NVFP4 weights times int8 activations. `streams` = 2 means superblocks of two matrices alternate (gate, up):
-// both are computed in one pass over the weights.
-struct Nvfp4Tile {
+// Quantised weights times quantised activations. `streams` = 2 means superblocks of two matrices alternate
+// (gate, up): both are computed in one pass over the weights.
+struct QuantizedTile {
   const std::byte* weights;  // packed superblocks
   int superblocks;           // of one matrix
   int streams;               // 1 or 2
@@ -105,15 +134,22 @@ struct IndexScores {
 };
 
 struct Kernels {
-  std::string_view name;  // "scalar", "avx2", "avx512"
+  std::string_view name;  // "scalar", "avx2", "avx2_vnni", "avx512_vnni", "avx512"
+  Compute compute;
 
   void (*f32_tile)(const FloatTile&);
   void (*bf16_tile)(const FloatTile&);
-  void (*nvfp4_tile)(const Nvfp4Tile&);
+  // Sums of up to kFp8Inputs inputs as above, each times its factor and added to the next fused.
+  void (*fp8_tile)(const FloatTile&);
+  // For each group of 16 inputs the exact sum of whole products, as float, times the weight's scale, times
+  // the activation's scale and added to the groups before, fused.
+  void (*nvfp4_tile)(const QuantizedTile&);
+  void (*mxfp4_tile)(const QuantizedTile&);
+  void (*q8_tile)(const QuantizedTile&);
 
-  // Quantises x[0..n), n a multiple of 16. A group whose largest magnitude is below 2^-120 becomes zero; a
+  // Quantises x[0..n), n a multiple of 16. A group whose largest magnitude is below 2^-112 becomes zero; a
   // group with a NaN or an infinity gets the scale NaN, so that the result shows it.
-  void (*quantize)(const float* x, int n, std::int8_t* values, float* scales, std::int32_t* corrections);
+  void (*quantize)(const float* x, int n, const QuantizedOut& out);
 
   // out = x * (1 / sqrt(mean(x^2) + eps)) * weight. out may be x. n is a multiple of 16 in all row kernels.
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out);

@@ -1,6 +1,7 @@
 // Speed of the product tiles: bytes of packed weights per second, from the caches and from memory, by number
 // of activation rows. Run alone on a quiet machine; compare figures of one run only.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstdint>
@@ -16,20 +17,27 @@ namespace {
 
 constexpr int kInputs = 2048;
 
-// A packed NVFP4 matrix of random codes. `outputs` times 2048 at 4.5 bits.
-PackedMatrix random_nvfp4(int outputs) {
-  std::mt19937 engine(1);
-  const auto elements = static_cast<std::size_t>(outputs) * kInputs;
-  std::vector<std::byte> data(elements / 2);
-  std::vector<std::byte> scales(elements / 16);
-  for (auto& b : data) b = static_cast<std::byte>(engine());
-  for (auto& b : scales) b = static_cast<std::byte>(0x30 + engine() % 16);
-  return PackedMatrix({.name = "bench",
-                       .format = tensor::Format::kNVFP4,
-                       .shape = {outputs, kInputs},
-                       .data = data.data(),
-                       .scales = {.block = scales.data(), .tensor = 1.0F}});
-}
+// Random codes of any quantised format; scales are harmless bytes.
+struct RandomWeight {
+  std::vector<std::byte> data;
+  std::vector<std::byte> scales;
+  tensor::WeightView view;
+
+  RandomWeight(tensor::Format format, int outputs) {
+    std::mt19937 engine(1);
+    const auto elements = static_cast<std::size_t>(outputs) * kInputs;
+    data.resize(format == tensor::Format::kNVFP4 || format == tensor::Format::kMXFP4 ? elements / 2
+                                                                                     : elements);
+    scales.resize(elements / 16);
+    for (auto& b : data) b = static_cast<std::byte>(engine());
+    for (auto& b : scales) b = static_cast<std::byte>(0x30 + engine() % 16);
+    view = {.name = "bench",
+            .format = format,
+            .shape = {outputs, kInputs},
+            .data = data.data(),
+            .scales = {.block = scales.data()}};
+  }
+};
 
 PackedMatrix random_bf16(int outputs) {
   std::mt19937 engine(1);
@@ -42,73 +50,122 @@ PackedMatrix random_bf16(int outputs) {
 struct Rows {
   std::vector<float> x;
   std::vector<std::int8_t> values;
+  std::vector<std::int8_t> low;
   std::vector<float> scales;
   std::vector<std::int32_t> corrections;
-  std::array<std::array<float, kRowTile>, kMaxRows> out;
+  std::array<std::array<float, kRowTile>, 2 * kMaxRows> out;
   std::array<const float*, kMaxRows> floats;
   std::array<QuantizedRow, kMaxRows> quantized;
-  std::array<float*, kMaxRows> y;
+  std::array<float*, 2 * kMaxRows> y;
 
   explicit Rows(const Kernels& kernels)
       : x(kMaxRows * kInputs, 0.5F),
         values(kMaxRows * kInputs),
+        low(kMaxRows * kInputs),
         scales(kMaxRows * kInputs / 16),
         corrections(kMaxRows * kInputs / 16) {
     for (std::size_t m = 0; m < kMaxRows; ++m) {
       const std::size_t group = m * kInputs / 16;
-      kernels.quantize(&x[m * kInputs], kInputs, &values[m * kInputs], &scales[group], &corrections[group]);
+      kernels.quantize(&x[m * kInputs], kInputs,
+                       {&values[m * kInputs], &low[m * kInputs], &scales[group], &corrections[group]});
       floats[m] = &x[m * kInputs];
-      quantized[m] = {&values[m * kInputs], &scales[group], &corrections[group]};
+      quantized[m] = {&values[m * kInputs], &low[m * kInputs], &scales[group], &corrections[group]};
       y[m] = out[m].data();
+      y[kMaxRows + m] = out[kMaxRows + m].data();
     }
   }
 };
 
+// What a product's speed is counted in.
+void count(benchmark::State& state, std::size_t bytes, double weights) {
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+  state.counters["weights/s"] = benchmark::Counter(weights, benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void tiles(benchmark::State& state, const Kernels& kernels, const PackedMatrix& weight, int rows) {
   Rows r(kernels);
+  const auto quantized = weight.format() == tensor::Format::kNVFP4   ? kernels.nvfp4_tile
+                         : weight.format() == tensor::Format::kMXFP4 ? kernels.mxfp4_tile
+                                                                     : kernels.q8_tile;
+  const auto floats = weight.format() == tensor::Format::kFP8 ? kernels.fp8_tile : kernels.bf16_tile;
   for (auto _ : state) {
     for (int t = 0; t < weight.tiles(); ++t) {
-      if (weight.format() == tensor::Format::kNVFP4) {
-        kernels.nvfp4_tile({.weights = weight.tile(t),
-                            .superblocks = weight.superblocks(),
-                            .streams = 1,
-                            .scales = {weight.scale(), 0},
-                            .x = r.quantized.data(),
-                            .y = {r.y.data(), nullptr},
-                            .rows = rows});
+      if (block_layout(weight.format()) != nullptr) {
+        quantized({.weights = weight.tile(t),
+                   .superblocks = weight.superblocks(),
+                   .streams = 1,
+                   .scales = {weight.scale(), 0},
+                   .x = r.quantized.data(),
+                   .y = {r.y.data(), nullptr},
+                   .rows = rows});
       } else {
-        kernels.bf16_tile({.weights = weight.tile(t),
-                           .inputs = weight.inputs(),
-                           .x = r.floats.data(),
-                           .y = r.y.data(),
-                           .rows = rows});
+        floats({.weights = weight.tile(t),
+                .inputs = weight.inputs(),
+                .x = r.floats.data(),
+                .y = r.y.data(),
+                .rows = rows});
       }
     }
     benchmark::DoNotOptimize(r.out);
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(weight.bytes()));
-  state.counters["weights/s"] = benchmark::Counter(static_cast<double>(weight.outputs()) * kInputs,
-                                                   benchmark::Counter::kIsIterationInvariantRate);
+  count(state, weight.bytes(), static_cast<double>(weight.outputs()) * kInputs);
+}
+
+// Gate and up in one pass.
+void pair_tiles(benchmark::State& state, const Kernels& kernels, const PackedPair& weight, int rows) {
+  Rows r(kernels);
+  for (auto _ : state) {
+    for (int t = 0; t < weight.tiles(); ++t) {
+      kernels.nvfp4_tile({.weights = weight.tile(t),
+                          .superblocks = weight.superblocks(),
+                          .streams = 2,
+                          .scales = {weight.gate_scale(), weight.up_scale()},
+                          .x = r.quantized.data(),
+                          .y = {r.y.data(), r.y.data() + kMaxRows},
+                          .rows = rows});
+    }
+    benchmark::DoNotOptimize(r.out);
+  }
+  count(state, weight.bytes(), 2.0 * weight.outputs() * kInputs);
+}
+
+template <typename Body>
+void add(const std::string& name, const Body& body) {
+  benchmark::RegisterBenchmark(name.c_str(), body);
+}
+
+PackedMatrix packed(tensor::Format format, int outputs) {
+  return format == tensor::Format::kBF16 ? random_bf16(outputs)
+                                         : PackedMatrix(RandomWeight(format, outputs).view);
+}
+
+// Every format from the cache, and NVFP4 and BF16 from memory.
+void register_table(const Kernels& kernels, int rows) {
+  using tensor::Format;
+  const std::string suffix =
+      std::string(kernels.name) + (kernels.compute == Compute::kFast ? "/" : "/accurate/");
+  const std::string end = fmt::format("/{}", rows);
+  for (const Format format : {Format::kNVFP4, Format::kMXFP4, Format::kQ8, Format::kFP8, Format::kBF16}) {
+    const std::string name = std::string(tensor::format_name(format)) + "/" + suffix;
+    add(name + "cache" + end, [&kernels, rows, format](benchmark::State& state) {
+      tiles(state, kernels, packed(format, 128), rows);
+    });
+    if (format != Format::kNVFP4 && format != Format::kBF16) continue;
+    add(name + "memory" + end, [&kernels, rows, format](benchmark::State& state) {
+      tiles(state, kernels, packed(format, format == Format::kNVFP4 ? 128 * 1024 : 32 * 1024), rows);
+    });
+  }
+  add("NVFP4/pair/" + suffix + "cache" + end, [&kernels, rows](benchmark::State& state) {
+    const RandomWeight weight(tensor::Format::kNVFP4, 128);
+    pair_tiles(state, kernels, PackedPair(weight.view, weight.view), rows);
+  });
 }
 
 int register_all() {
-  for (const Kernels* kernels : available_kernels()) {
-    if (kernels->name == "scalar") continue;
-    for (const int rows : {1, 2, 4, 6, 8}) {
-      for (const bool memory : {false, true}) {
-        const std::string name =
-            std::string(kernels->name) + (memory ? "/memory/" : "/cache/") + std::to_string(rows);
-        benchmark::RegisterBenchmark(("nvfp4/" + name).c_str(), [=](benchmark::State& state) {
-          static const PackedMatrix cached = random_nvfp4(256);
-          static const PackedMatrix large = random_nvfp4(128 * 1024);
-          tiles(state, *kernels, memory ? large : cached, rows);
-        });
-        benchmark::RegisterBenchmark(("bf16/" + name).c_str(), [=](benchmark::State& state) {
-          static const PackedMatrix cached = random_bf16(128);
-          static const PackedMatrix large = random_bf16(32 * 1024);
-          tiles(state, *kernels, memory ? large : cached, rows);
-        });
-      }
+  for (const Compute compute : {Compute::kFast, Compute::kAccurate}) {
+    for (const Kernels* kernels : available_kernels(compute)) {
+      if (kernels->name == "scalar") continue;
+      for (const int rows : {1, 2, 4, 6, 8}) register_table(*kernels, rows);
     }
   }
   return 0;

@@ -1,11 +1,12 @@
 #include "kernels/packed_matrix.h"
 
+#include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "tensor/formats/bf16.h"
-#include "tensor/formats/nvfp4.h"
+#include "tensor/formats/mxfp4.h"
 
 namespace tagalong::kernels {
 
@@ -14,45 +15,7 @@ namespace {
 using tensor::Format;
 using tensor::WeightView;
 
-// The kernels read an e4m3 scale as if it were the fraction and exponent of a binary16, which is 2^-8 times
-// its value, and e2m1 values doubled: together the sums come out 2^-7 too small.
-constexpr float kNvfp4SumFactor = 128.0F;
-
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-// Eight consecutive codes (two a byte, the even one low) as four bytes: code k beside code k + 4.
-std::uint32_t pair_codes(std::uint32_t codes) {
-  const auto spread = [](std::uint32_t four) {
-    four = (four | four << 8) & 0x00FF00FFU;
-    return (four | four << 4) & 0x0F0F0F0FU;
-  };
-  return spread(codes & 0xFFFFU) | spread(codes >> 16) << 4;
-}
-
-// Superblock `block` of the 16 rows of tile `t`, written to `out` [576], which is zero.
-void pack_superblock(const WeightView& w, int t, int block, std::byte* out) {
-  const auto outputs = w.shape[0];
-  const auto inputs = w.shape[1];
-  for (int group = 0; group < kSuperblock / kGroup; ++group) {
-    const std::int64_t k = std::int64_t{block} * kSuperblock + group * kGroup;
-    if (k >= inputs) return;  // the rest is padding
-    for (int r = 0; r < kRowTile; ++r) {
-      const std::int64_t row = std::int64_t{t} * kRowTile + r;
-      if (row >= outputs) break;
-      const std::int64_t first = row * inputs + k;
-      const std::byte scale = w.scales.block[first / kGroup];
-      // The kernels know no negative scale: its sign moves into the values.
-      const std::uint32_t flip = (scale & std::byte{0x80}) != std::byte{0} ? 0x88888888U : 0U;
-      out[group * kRowTile + r] = scale & std::byte{0x7F};
-      for (int line = 0; line < 2; ++line) {
-        std::uint32_t codes;
-        std::memcpy(&codes, w.data + first / 2 + line * 4, sizeof(codes));
-        codes = pair_codes(codes ^ flip);
-        std::memcpy(out + 64 + (group * 2 + line) * 64 + r * 4, &codes, sizeof(codes));
-      }
-    }
-  }
-}
 
 // Position in a float tile of row r, input feature k.
 std::size_t f32_index(int r, int k) {
@@ -88,25 +51,88 @@ auto element_of(const WeightView& weight) {
   return [&weight](int row, int k) { return tensor::weight_at(weight, row, k); };
 }
 
+std::size_t fp8_tile_bytes(int inputs) {
+  const int blocks = round_up(inputs, kFp8Inputs) / kFp8Inputs;
+  return static_cast<std::size_t>(blocks) * kFp8ScaleBytes +
+         static_cast<std::size_t>(round_up(inputs, 2)) * kRowTile;
+}
+
+// Tile `t` of an FP8 weight to `out`, which is zero.
+void pack_fp8_tile(const WeightView& w, int t, std::byte* out) {
+  const std::int64_t inputs = w.shape[1];
+  const tensor::ScaleView& scales = w.scales;
+  for (std::int64_t first = 0; first < inputs; first += kFp8Inputs) {
+    const std::int64_t width = std::min<std::int64_t>(kFp8Inputs, inputs - first);
+    for (int r = 0; r < kRowTile; ++r) {
+      const std::int64_t row = std::int64_t{t} * kRowTile + r;
+      if (row >= w.shape[0]) break;
+      float factor = scales.tensor;
+      if (scales.factors != nullptr) {
+        const std::int64_t across = (inputs + scales.factor_columns - 1) / scales.factor_columns;
+        factor *= scales.factors[row / scales.factor_rows * across + first / scales.factor_columns];
+      }
+      std::memcpy(out + r * sizeof(factor), &factor, sizeof(factor));
+      for (std::int64_t k = 0; k < width; ++k) {
+        out[kFp8ScaleBytes + k * kRowTile + r] = w.data[row * inputs + first + k];
+      }
+    }
+    out += kFp8ScaleBytes + round_up(static_cast<int>(width), 2) * kRowTile;
+  }
+}
+
+void check_packable(const WeightView& w) {
+  CHECK(w.shape.rank() == 2, "{} {}", w.name, tensor::to_string(w.shape));
+  const std::int64_t inputs = w.shape[1];
+  const BlockLayout* layout = block_layout(w.format);
+  if (layout != nullptr && inputs % layout->group != 0) {
+    throw base::input_error("weight '{}' {}: {} shares a scale among {} inputs, which do not divide {}",
+                            w.name, tensor::to_string(w.shape), tensor::format_name(w.format), layout->group,
+                            inputs);
+  }
+  if (w.format == Format::kMXFP4) {
+    const std::int64_t groups = inputs / tensor::kMxfp4Group;
+    for (std::int64_t i = 0; i < w.shape[0] * groups; ++i) {
+      if (std::to_integer<std::uint8_t>(w.scales.block[i]) == tensor::kE8m0NaN) {
+        throw base::input_error("weight '{}' {}: the scale of row {}, inputs {} to {}, is NaN (e8m0 255)",
+                                w.name, tensor::to_string(w.shape), i / groups,
+                                i % groups * tensor::kMxfp4Group,
+                                i % groups * tensor::kMxfp4Group + tensor::kMxfp4Group - 1);
+      }
+    }
+  }
+  if (w.format == Format::kFP8 && w.scales.factors != nullptr) {
+    const std::int64_t rows = w.scales.factor_rows;
+    const std::int64_t columns = w.scales.factor_columns;
+    if ((columns % kFp8Inputs != 0 && columns < inputs) || rows < 1 || columns < 1) {
+      throw base::input_error(
+          "weight '{}' {}: FP8 factors for blocks of {} x {}, expected a multiple of {} inputs or all {}",
+          w.name, tensor::to_string(w.shape), rows, columns, kFp8Inputs, inputs);
+    }
+  }
+}
+
 }  // namespace
 
 PackedMatrix::PackedMatrix(const WeightView& weight)
     : format_(packed_format(weight.format)),
       outputs_(static_cast<int>(weight.shape[0])),
       inputs_(static_cast<int>(weight.shape[1])) {
-  CHECK(weight.shape.rank() == 2, "{} {}", weight.name, tensor::to_string(weight.shape));
-  if (format_ == Format::kNVFP4) {
-    superblocks_ = round_up(inputs_, kSuperblock) / kSuperblock;
-    tile_bytes_ = static_cast<std::size_t>(superblocks_) * kSuperblockBytes;
-    scale_ = weight.scales.tensor * kNvfp4SumFactor;
+  check_packable(weight);
+  const BlockLayout* layout = block_layout(format_);
+  if (layout != nullptr) {
+    superblocks_ = round_up(inputs_, layout->inputs) / layout->inputs;
+    tile_bytes_ = static_cast<std::size_t>(superblocks_) * static_cast<std::size_t>(layout->bytes);
+    scale_ = weight.scales.tensor * layout->sum_factor;
   } else {
-    tile_bytes_ = float_tile_bytes(format_, inputs_);
+    tile_bytes_ = format_ == Format::kFP8 ? fp8_tile_bytes(inputs_) : float_tile_bytes(format_, inputs_);
   }
   data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()));
   for (int t = 0; t < tiles(); ++t) {
     std::byte* out = data_.data() + static_cast<std::size_t>(t) * tile_bytes_;
-    if (format_ == Format::kNVFP4) {
-      for (int b = 0; b < superblocks_; ++b) pack_superblock(weight, t, b, out + b * kSuperblockBytes);
+    if (layout != nullptr) {
+      for (int b = 0; b < superblocks_; ++b) layout->write(weight, t, b, out + b * layout->bytes);
+    } else if (format_ == Format::kFP8) {
+      pack_fp8_tile(weight, t, out);
     } else {
       pack_float_tile(format_, t, outputs_, inputs_, element_of(weight), out);
     }
@@ -137,7 +163,8 @@ PackedPair::PackedPair(const WeightView& gate, const WeightView& up) {
   gate_scale_ = first.scale_;
   up_scale_ = second.scale_;
   data_ = base::AlignedBuffer<std::byte>(first.bytes() + second.bytes());
-  const std::size_t run = format_ == Format::kNVFP4 ? kSuperblockBytes : tile_bytes_;
+  const BlockLayout* layout = block_layout(format_);
+  const std::size_t run = layout != nullptr ? static_cast<std::size_t>(layout->bytes) : tile_bytes_;
   for (std::size_t at = 0; at < first.bytes(); at += run) {
     std::memcpy(data_.data() + 2 * at, first.data_.data() + at, run);
     std::memcpy(data_.data() + 2 * at + run, second.data_.data() + at, run);

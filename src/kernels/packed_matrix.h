@@ -4,10 +4,10 @@
 // input feature to the last whatever the instruction set. Layout of a tile, by format:
 //   F32    [K/2][2][16] float
 //   BF16   [K/2][16][2] bf16: a 32-bit lane holds an even and the next odd input feature
-//   NVFP4  K/64 superblocks of 576 bytes: 64 e4m3 scales [4 groups][16 rows]; then per group two lines of 64
-//          bytes, byte j of line l holding row j/4, input 8*l + j%4 in the low nibble and + 4 in the high one
-// The scale line comes first because that order streams fastest. F16 weights are kept as F32. Rows are padded
-// to 16, K to 2 (64 for NVFP4), with zeros. Immutable after construction; any thread may read.
+//   FP8    per 128 inputs a line of 16 float factors, then [inputs][16] e4m3
+//   NVFP4, MXFP4, Q8   blocks of 64 or 128 inputs (block_layout.h)
+// F16 weights are kept as F32. Rows are padded to 16, K to 2 (or to a whole block), with zeros. Immutable
+// after construction; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include <span>
 
 #include "base/aligned_buffer.h"
+#include "kernels/block_layout.h"
 #include "kernels/kernels.h"
 #include "tensor/weight_view.h"
 
@@ -23,12 +24,13 @@ namespace tagalong::kernels {
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  // weight: [outputs, inputs]; an NVFP4 weight has inputs divisible by 16.
+  // weight: [outputs, inputs]. Throws InputError naming the weight if its groups do not divide the inputs, if
+  // FP8 factors do not follow tiles, or if an e8m0 scale is NaN.
   explicit PackedMatrix(const tensor::WeightView& weight);
   // Row-major fp32 [outputs, inputs], kept as `format` (F32 or BF16).
   PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format);
 
-  tensor::Format format() const { return format_; }  // F32, BF16 or NVFP4
+  tensor::Format format() const { return format_; }  // any but F16
   int outputs() const { return outputs_; }
   int inputs() const { return inputs_; }
   int tiles() const { return (outputs_ + kRowTile - 1) / kRowTile; }
@@ -37,7 +39,7 @@ class PackedMatrix {
   const std::byte* tile(int index) const {
     return data_.data() + static_cast<std::size_t>(index) * tile_bytes_;
   }
-  // NVFP4: superblocks of a tile, and the factor that turns a tile's sums into results.
+  // Formats with blocks: how many a tile has, and the factor that turns a tile's sums into results.
   int superblocks() const { return superblocks_; }
   float scale() const { return scale_; }
 
@@ -52,8 +54,8 @@ class PackedMatrix {
   base::AlignedBuffer<std::byte> data_;
 };
 
-// Gate and up projection of a gated feed-forward layer, interleaved so that one pass reads both: NVFP4
-// superblocks alternate gate, up; other formats alternate whole tiles.
+// Gate and up projection of a gated feed-forward layer, interleaved so that one pass reads both: blocks
+// alternate gate, up; formats without blocks alternate whole tiles.
 class PackedPair {
  public:
   PackedPair() = default;
@@ -66,7 +68,7 @@ class PackedPair {
   int tiles() const { return (outputs_ + kRowTile - 1) / kRowTile; }
   std::size_t bytes() const { return data_.size(); }
 
-  // NVFP4: superblocks of gate and up of this tile, alternating. Otherwise the gate tile, then the up tile.
+  // Blocks of gate and up of this tile, alternating; without blocks the gate tile, then the up tile.
   const std::byte* tile(int index) const {
     return data_.data() + 2 * static_cast<std::size_t>(index) * tile_bytes_;
   }

@@ -10,9 +10,12 @@ namespace tagalong::kernels {
 
 // isa: "auto", or the name of a table. Throws InputError for an unknown name, or for a table whose
 // instructions this CPU lacks: an impossible wish is never silently replaced.
-const Kernels& select_kernels(std::string_view isa);
+const Kernels& select_kernels(std::string_view isa, Compute compute = Compute::kFast);
 
-// The tables that this CPU can run, best first; scalar is always the last.
-std::vector<const Kernels*> available_kernels();
+// The tables of a class that this CPU can run, best first; scalar is always the last.
+std::vector<const Kernels*> available_kernels(Compute compute = Compute::kFast);
+
+// "fast" or "accurate". Throws InputError naming the value.
+Compute parse_compute(std::string_view text);
 
 }  // namespace tagalong::kernels

@@ -6,8 +6,10 @@
 
 namespace tagalong::kernels {
 
-const Kernels& scalar_kernels();
-const Kernels& avx2_kernels();    // AVX2, FMA, F16C
-const Kernels& avx512_kernels();  // AVX-512 F, BW, VL, DQ, VNNI, VBMI
+const Kernels& scalar_kernels(Compute compute = Compute::kFast);
+const Kernels& avx2_kernels(Compute compute);         // AVX2, FMA, F16C
+const Kernels& avx2_vnni_kernels(Compute compute);    // the same and AVX-VNNI
+const Kernels& avx512_vnni_kernels(Compute compute);  // AVX-512 F, BW, VL, DQ, VNNI
+const Kernels& avx512_kernels(Compute compute);       // the same and VBMI
 
 }  // namespace tagalong::kernels

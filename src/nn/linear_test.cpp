@@ -1,5 +1,6 @@
 #include "nn/linear.h"
 
+#include <array>
 #include <cmath>
 
 #include "nn/nn_testing.h"
@@ -17,28 +18,35 @@ std::vector<float> apply(const Linear& linear, const Context& context, const std
   return y;
 }
 
-TEST(Linear, MultipliesEveryFormatAndOddWidths) {
-  for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
-    for (const int outputs : {1, 16, 23, 64}) {
-      const int inputs = 80;
-      const TestWeight weight(format, outputs, inputs, 7);
-      const Linear linear(weight.view);
-      const int rows = 11;
-      const auto x = random_values(static_cast<std::size_t>(rows * inputs), 3);
-      base::ThreadPool pool(2);
-      const auto y = apply(linear, {kernels::select_kernels("auto"), pool}, x, rows);
-      for (int r = 0; r < rows; ++r) {
-        for (int o = 0; o < outputs; ++o) {
-          double exact = 0;
-          double size = 0;
-          double step = 0;
-          for (int k = 0; k < inputs; ++k) {
-            exact += weight.at(o, k) * x[static_cast<std::size_t>(r * inputs + k)];
-            size += std::fabs(weight.at(o, k) * x[static_cast<std::size_t>(r * inputs + k)]);
-            step += std::fabs(weight.at(o, k)) * 5.0 / 254;  // half an int8 step of a group with amax below 5
+constexpr std::array kFormats{Format::kF32,   Format::kBF16,  Format::kFP8,
+                              Format::kNVFP4, Format::kMXFP4, Format::kQ8};
+
+TEST(Linear, MultipliesEveryFormatAndOddWidthsInEveryClass) {
+  for (const auto compute : {kernels::Compute::kFast, kernels::Compute::kAccurate}) {
+    for (const Format format : kFormats) {
+      for (const int outputs : {1, 16, 23, 64}) {
+        const int inputs = 96;
+        const TestWeight weight(format, outputs, inputs, 7);
+        const Linear linear(weight.view);
+        const int rows = 11;
+        const auto x = random_values(static_cast<std::size_t>(rows * inputs), 3);
+        base::ThreadPool pool(2);
+        const auto y = apply(linear, {kernels::select_kernels("auto", compute), pool}, x, rows);
+        for (int r = 0; r < rows; ++r) {
+          for (int o = 0; o < outputs; ++o) {
+            double exact = 0;
+            double size = 0;
+            double step = 0;
+            for (int k = 0; k < inputs; ++k) {
+              exact += weight.at(o, k) * x[static_cast<std::size_t>(r * inputs + k)];
+              size += std::fabs(weight.at(o, k) * x[static_cast<std::size_t>(r * inputs + k)]);
+              // Half a step of a group with amax below 5.
+              step += std::fabs(weight.at(o, k)) * 2.5 / static_cast<double>(kernels::largest_code(compute));
+            }
+            const double bound = size * (inputs + 6) * 0x1p-24 + (linear.needs_quantized_rows() ? step : 0.0);
+            ASSERT_NEAR(y[static_cast<std::size_t>(r * outputs + o)], exact, bound)
+                << tensor::format_name(format);
           }
-          const double bound = size * inputs * 0x1p-24 + (format == Format::kNVFP4 ? step : 0.0);
-          ASSERT_NEAR(y[static_cast<std::size_t>(r * outputs + o)], exact, bound);
         }
       }
     }
@@ -46,7 +54,7 @@ TEST(Linear, MultipliesEveryFormatAndOddWidths) {
 }
 
 TEST(Linear, InvarianceUnderThreadsAndBatch) {
-  for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
+  for (const Format format : kFormats) {
     const TestWeight weight(format, 70, 64, 9);
     const Linear linear(weight.view);
     const auto x = random_values(19 * 64, 5);

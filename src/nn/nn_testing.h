@@ -38,6 +38,20 @@ struct TestWeight {
       for (auto& b : data) b = static_cast<std::byte>(engine());
       for (auto& b : scales) b = static_cast<std::byte>(0x28 + engine() % 16);  // 0.25 .. 0.94
       view.scales = {.block = scales.data(), .tensor = 0.05F};
+    } else if (format == tensor::Format::kMXFP4) {
+      data.resize(count / 2);
+      scales.assign(count / 32, std::byte{125});  // 2^-2
+      for (auto& b : data) b = static_cast<std::byte>(engine());
+      view.scales = {.block = scales.data(), .tensor = 0.05F};
+    } else if (format == tensor::Format::kFP8) {
+      data.resize(count);
+      for (auto& b : data) b = static_cast<std::byte>(0x20 + engine() % 32 + (engine() % 2 == 0 ? 0 : 0x80));
+      view.scales.tensor = 0.2F;
+    } else if (format == tensor::Format::kQ8) {
+      data.resize(count);
+      scales.assign(count / 32 * 2, std::byte{0x28});  // binary16 2^-5 and a little
+      for (auto& b : data) b = static_cast<std::byte>(engine());
+      view.scales = {.block = scales.data(), .tensor = 0.05F};
     } else {
       const auto values = random_values(count, seed, 0.2F);
       const std::size_t width = format == tensor::Format::kF32 ? 4 : 2;

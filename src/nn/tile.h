@@ -11,27 +11,45 @@
 
 namespace tagalong::nn {
 
-// The rows of a tile call: float rows for F32 and BF16 weights, quantised ones for NVFP4. Only the kind that
-// the weight's format needs is filled in.
+// The rows of a tile call: float rows for F32, BF16 and FP8 weights, quantised ones for the rest. Only the
+// kind that the weight's format needs is filled in.
 struct TileRows {
   std::array<const float*, kernels::kMaxRows> floats;
   std::array<kernels::QuantizedRow, kernels::kMaxRows> quantized;
   int count = 0;
 };
 
-inline bool needs_quantized(tensor::Format format) { return format == tensor::Format::kNVFP4; }
+// The kernel of a quantised format; null for formats that are multiplied with float rows.
+inline auto quantized_kernel(const kernels::Kernels& kernels, tensor::Format format) {
+  switch (format) {
+    case tensor::Format::kNVFP4:
+      return kernels.nvfp4_tile;
+    case tensor::Format::kMXFP4:
+      return kernels.mxfp4_tile;
+    case tensor::Format::kQ8:
+      return kernels.q8_tile;
+    default:
+      return decltype(kernels.nvfp4_tile){nullptr};
+  }
+}
+inline auto float_kernel(const kernels::Kernels& kernels, tensor::Format format) {
+  if (format == tensor::Format::kFP8) return kernels.fp8_tile;
+  return format == tensor::Format::kBF16 ? kernels.bf16_tile : kernels.f32_tile;
+}
+
+inline bool needs_quantized(tensor::Format format) { return kernels::block_layout(format) != nullptr; }
 
 // y[m] [16] = rows `tile * 16`.. of the weight times row m.
 inline void multiply_tile(const kernels::Kernels& kernels, const kernels::PackedMatrix& weight, int tile,
                           const TileRows& rows, float* const* y) {
   if (needs_quantized(weight.format())) {
-    kernels.nvfp4_tile({.weights = weight.tile(tile),
-                        .superblocks = weight.superblocks(),
-                        .streams = 1,
-                        .scales = {weight.scale(), 0.0F},
-                        .x = rows.quantized.data(),
-                        .y = {y, nullptr},
-                        .rows = rows.count});
+    quantized_kernel(kernels, weight.format())({.weights = weight.tile(tile),
+                                                .superblocks = weight.superblocks(),
+                                                .streams = 1,
+                                                .scales = {weight.scale(), 0.0F},
+                                                .x = rows.quantized.data(),
+                                                .y = {y, nullptr},
+                                                .rows = rows.count});
     return;
   }
   const kernels::FloatTile call{.weights = weight.tile(tile),
@@ -39,10 +57,11 @@ inline void multiply_tile(const kernels::Kernels& kernels, const kernels::Packed
                                 .x = rows.floats.data(),
                                 .y = y,
                                 .rows = rows.count};
-  (weight.format() == tensor::Format::kBF16 ? kernels.bf16_tile : kernels.f32_tile)(call);
+  float_kernel(kernels, weight.format())(call);
 }
 
-// Rows some distance apart: x[r * stride], or row r of `quantized`, which an NVFP4 weight is multiplied with.
+// Rows some distance apart: x[r * stride], or row r of `quantized`, which a quantised weight is multiplied
+// with.
 struct StridedRows {
   const float* x;
   std::size_t stride;
@@ -83,16 +102,16 @@ inline void multiply_rows(const kernels::Kernels& kernels, const kernels::Packed
 inline void multiply_pair_tile(const kernels::Kernels& kernels, const kernels::PackedPair& weight, int tile,
                                const TileRows& rows, float* const* gate, float* const* up) {
   if (needs_quantized(weight.format())) {
-    kernels.nvfp4_tile({.weights = weight.tile(tile),
-                        .superblocks = weight.superblocks(),
-                        .streams = 2,
-                        .scales = {weight.gate_scale(), weight.up_scale()},
-                        .x = rows.quantized.data(),
-                        .y = {gate, up},
-                        .rows = rows.count});
+    quantized_kernel(kernels, weight.format())({.weights = weight.tile(tile),
+                                                .superblocks = weight.superblocks(),
+                                                .streams = 2,
+                                                .scales = {weight.gate_scale(), weight.up_scale()},
+                                                .x = rows.quantized.data(),
+                                                .y = {gate, up},
+                                                .rows = rows.count});
     return;
   }
-  const auto multiply = weight.format() == tensor::Format::kBF16 ? kernels.bf16_tile : kernels.f32_tile;
+  const auto multiply = float_kernel(kernels, weight.format());
   kernels::FloatTile call{.weights = weight.tile(tile),
                           .inputs = weight.inputs(),
                           .x = rows.floats.data(),

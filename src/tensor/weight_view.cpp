@@ -6,7 +6,10 @@
 #include "base/check.h"
 #include "tensor/formats/bf16.h"
 #include "tensor/formats/f16.h"
+#include "tensor/formats/fp8.h"
+#include "tensor/formats/mxfp4.h"
 #include "tensor/formats/nvfp4.h"
+#include "tensor/formats/q8.h"
 
 namespace tagalong::tensor {
 
@@ -20,11 +23,14 @@ struct FormatRow {
   std::size_t block_bytes;
 };
 
-constexpr std::array<FormatRow, 4> kFormats{{
+constexpr std::array<FormatRow, 7> kFormats{{
     {Format::kF32, "F32", 1, 4},
     {Format::kF16, "F16", 1, 2},
     {Format::kBF16, "BF16", 1, 2},
     {Format::kNVFP4, "NVFP4", kNvfp4Group, kNvfp4Group / 2 + 1},
+    {Format::kMXFP4, "MXFP4", kMxfp4Group, kMxfp4Group / 2 + 1},
+    {Format::kFP8, "FP8", 1, 1},
+    {Format::kQ8, "Q8", kQ8Group, kQ8Group + 2},
 }};
 
 const FormatRow& row_of(Format format) {
@@ -38,6 +44,18 @@ T load(const std::byte* data, std::int64_t index) {
   T value;
   std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
   return value;
+}
+
+float e2m1_at(const std::byte* data, std::int64_t index) {
+  const auto pair = load<std::uint8_t>(data, index / 2);
+  return e2m1_to_float(index % 2 == 0 ? pair & 0xFU : pair >> 4U);
+}
+
+// Factor of the block that holds (row, column), the tensor's included.
+float fp8_factor(const ScaleView& scales, std::int64_t columns, std::int64_t row, std::int64_t column) {
+  if (scales.factors == nullptr) return scales.tensor;
+  const std::int64_t across = (columns + scales.factor_columns - 1) / scales.factor_columns;
+  return scales.factors[row / scales.factor_rows * across + column / scales.factor_columns] * scales.tensor;
 }
 
 }  // namespace
@@ -60,12 +78,20 @@ float weight_at(const WeightView& weight, std::int64_t row, std::int64_t column)
       return f16_to_float(load<std::uint16_t>(weight.data, index));
     case Format::kBF16:
       return bf16_to_float(load<std::uint16_t>(weight.data, index));
-    case Format::kNVFP4: {
-      const auto pair = std::to_integer<unsigned>(weight.data[index / 2]);
-      const float value = e2m1_to_float(index % 2 == 0 ? pair & 0xFU : pair >> 4);
-      const auto scale = std::to_integer<std::uint8_t>(weight.scales.block[index / kNvfp4Group]);
-      return value * e4m3_to_float(scale) * weight.scales.tensor;
-    }
+    case Format::kNVFP4:
+      return e2m1_at(weight.data, index) *
+             e4m3_to_float(load<std::uint8_t>(weight.scales.block, index / kNvfp4Group)) *
+             weight.scales.tensor;
+    case Format::kMXFP4:
+      return e2m1_at(weight.data, index) *
+             e8m0_to_float(load<std::uint8_t>(weight.scales.block, index / kMxfp4Group)) *
+             weight.scales.tensor;
+    case Format::kFP8:
+      return e4m3_to_float(load<std::uint8_t>(weight.data, index)) *
+             fp8_factor(weight.scales, columns, row, column);
+    case Format::kQ8:
+      return static_cast<float>(load<std::int8_t>(weight.data, index)) *
+             f16_to_float(load<std::uint16_t>(weight.scales.block, index / kQ8Group)) * weight.scales.tensor;
   }
   CHECK(false, "format {}", static_cast<int>(weight.format));
 }

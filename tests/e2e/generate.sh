@@ -7,7 +7,7 @@ model=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failures=0
-unset TAGALONG_ISA TAGALONG_THREADS TAGALONG_OEA_K0 TAGALONG_OEA_MIN_ROWS TAGALONG_POLICY SGLANG_OEA_K0
+unset TAGALONG_ISA TAGALONG_COMPUTE TAGALONG_THREADS TAGALONG_OEA_K0 TAGALONG_OEA_MIN_ROWS TAGALONG_POLICY SGLANG_OEA_K0
 
 fail() {
   echo "$*" | cut -c 1-2000
@@ -52,6 +52,7 @@ esac
 [ "$(story --seed 7)" = "$first" ] || fail "the same seed gives another text"
 [ "$(story --seed 7 --threads 1)" = "$first" ] || fail "another number of threads gives another text"
 [ "$(story --seed 7 --threads 3 --isa scalar)" = "$first" ] || fail "another instruction set gives another text"
+[ "$(story --seed 7 --compute accurate)" != "$first" ] || fail "--compute accurate does nothing"
 [ "$(story --seed 8)" != "$first" ] || fail "another seed gives the same text"
 [ "$(story --temperature 0 --seed 1)" = "$(story --temperature 0 --seed 2)" ] || fail "greedy depends on the seed"
 [ "$(story --top-k 1 --seed 1)" = "$(story --temperature 0)" ] || fail "top-k 1 is not greedy"
@@ -77,6 +78,7 @@ run="run $model -p x -n 1"
   expect_refusal '/none: no such directory' run "$folder/none" -p x
   expect_refusal "instruction set 'neon' is not one of .*scalar" $run --isa neon
   TAGALONG_ISA=sse9 expect_refusal "instruction set 'sse9'" $run
+  expect_refusal "compute class 'exact' is not one of fast, accurate" $run --compute exact
   expect_refusal "KV cache type 'fp8' is not one of bf16, f32" $run --kv-type fp8
   expect_refusal 'max_context is 513, expected 2 to 512' $run -c 513
   expect_refusal 'the prompt has no tokens' run "$model" -p ''

@@ -147,23 +147,31 @@ INSTANTIATE_TEST_SUITE_P(Variants, GlmMoeDsa,
 // group's norm; input and intermediate of a MoE layer are rounded once each, the gated product doubles what
 // the first does, and independent errors add in squares: 0.91 % * sqrt(4 + 1) = 2.0 % of the layer's own
 // output, which is only a part of the residual stream that is compared.
-TEST(GlmMoeDsaInt8, StaysWithinTheRoundingOfItsActivations) {
-  constexpr double kPerLayer = 0.0204;
+void expect_rounding_of_activations(kernels::Compute compute, double per_layer) {
   for (const char* variant : {"nvfp4", "nvfp4_groups", "nvfp4_shared_indexer"}) {
     const Golden golden(variant);
-    ModelHarness model(golden.directory, {.kernels = kernels::select_kernels("auto")});
+    ModelHarness model(golden.directory, {.kernels = kernels::select_kernels("auto", compute)});
     model.start({golden.prompts[golden.single]});
     model.prefill();
     const Trace& trace = model.traces()[0];
     const int dense = model.info().layers - model.info().moe_layers;
     for (int i = 0; i < model.info().layers; ++i) {
       const auto expected = golden.values(fmt::format("prompt.{}.layer.{}.output", golden.single, i));
-      const double bound = kPerLayer * std::max(0, i + 1 - dense);
+      const double bound = per_layer * std::max(0, i + 1 - dense);
       const double distance = relative_distance(trace.points.at(fmt::format("layer.{}", i)), expected);
-      RecordProperty(fmt::format("{}_layer_{}", variant, i), fmt::format("{:.5f}", distance));
+      testing::Test::RecordProperty(fmt::format("{}_layer_{}", variant, i), fmt::format("{:.7f}", distance));
       EXPECT_LE(distance, i < dense ? 1e-6 : bound) << variant << " layer " << i;
     }
   }
+}
+
+TEST(GlmMoeDsaInt8, StaysWithinTheRoundingOfItsActivations) {
+  expect_rounding_of_activations(kernels::Compute::kFast, 0.0204);
+}
+
+// Steps of amax / 16256 instead: a 128th of the above.
+TEST(GlmMoeDsaInt15, StaysWithinTheRoundingOfItsActivations) {
+  expect_rounding_of_activations(kernels::Compute::kAccurate, 0.0204 / 128);
 }
 
 }  // namespace

@@ -5,6 +5,9 @@ struct Vec {
   __m256 hi;  // lanes 8..15
 };
 
+// Rows of a float tile: four running sums in two halves; those of four rows would be spilled.
+inline constexpr int kFloatRows = 2;
+
 // Vectors side by side in a product of generic/attention.inl: with four heads, eight running sums, the two
 // halves and a broadcast in the sixteen registers.
 inline constexpr int kPanelVecs = 1;
@@ -40,6 +43,21 @@ inline __m256 half_load_bf16(const std::byte* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
 }
 inline Vec load_bf16(const std::byte* p) { return {half_load_bf16(p), half_load_bf16(p + 16)}; }
+// Sixteen e4m3 codes as binary16 numbers 2^-8 times their value: shifted, subnormals included; NaN is all
+// ones.
+inline __m256i e4m3_to_half(__m128i codes) {
+  const __m256i wide = _mm256_cvtepu8_epi16(codes);
+  const __m256i magnitude = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x7F)), 7);
+  const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x80)), 8);
+  const __m256i nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7F << 7));
+  return _mm256_or_si256(_mm256_or_si256(magnitude, sign), nan);
+}
+inline Vec load_e4m3(const std::byte* p) {
+  const __m256i halves = e4m3_to_half(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256 unit = _mm256_set1_ps(256.0F);
+  return {_mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), unit),
+          _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), unit)};
+}
 inline void half_load_bf16_pairs(const std::byte* p, __m256& low, __m256& high) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   low = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
@@ -77,18 +95,39 @@ inline std::uint32_t largest_magnitude_bits(Vec a) {
   return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_max_epu32(two, _mm_shuffle_epi32(two, 0xB1))));
 }
 
-// Rounds to int8, stores 16 values, returns their sum. Lanes lie in [-127, 127].
-inline std::int32_t store_int8(std::int8_t* p, Vec a) {
-  const __m256i lo = _mm256_cvtps_epi32(a.lo);
-  const __m256i hi = _mm256_cvtps_epi32(a.hi);
+// Stores the low bytes of sixteen integers in [-128, 127].
+inline void store_bytes(std::int8_t* p, __m256i lo, __m256i hi) {
   // packs works within 128-bit halves; the permutation restores the order.
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xD8);
   const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+}
+inline std::int32_t sum_integers(__m256i lo, __m256i hi) {
   const __m256i eight = _mm256_add_epi32(lo, hi);
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
+}
+
+// Rounds to int8, stores 16 values, returns their sum. Lanes lie in [-127, 127].
+inline std::int32_t store_int8(std::int8_t* p, Vec a) {
+  const __m256i lo = _mm256_cvtps_epi32(a.lo);
+  const __m256i hi = _mm256_cvtps_epi32(a.hi);
+  store_bytes(p, lo, hi);
+  return sum_integers(lo, hi);
+}
+// Rounds to 15 bits, stores them as multiples of 128 and what is left, returns their sum. Lanes lie in
+// [-16256, 16256].
+inline std::int32_t store_planes(std::int8_t* high, std::int8_t* low, Vec a) {
+  const __m256i lo = _mm256_cvtps_epi32(a.lo);
+  const __m256i hi = _mm256_cvtps_epi32(a.hi);
+  const __m256i half = _mm256_set1_epi32(64);
+  const __m256i nearest_lo = _mm256_srai_epi32(_mm256_add_epi32(lo, half), 7);
+  const __m256i nearest_hi = _mm256_srai_epi32(_mm256_add_epi32(hi, half), 7);
+  store_bytes(high, nearest_lo, nearest_hi);
+  store_bytes(low, _mm256_sub_epi32(lo, _mm256_slli_epi32(nearest_lo, 7)),
+              _mm256_sub_epi32(hi, _mm256_slli_epi32(nearest_hi, 7)));
+  return sum_integers(lo, hi);
 }
 
 // Eight vectors of eight, transposed.
@@ -98,7 +137,8 @@ inline void transpose_eight(__m256 (&v)[8]) {
     for (int j = 0; j < 2; ++j) {
       // Pairs of columns 2j and 2j + 1 of each 128-bit half.
       const __m256 a = j == 0 ? _mm256_unpacklo_ps(v[i], v[i + 1]) : _mm256_unpackhi_ps(v[i], v[i + 1]);
-      const __m256 b = j == 0 ? _mm256_unpacklo_ps(v[i + 2], v[i + 3]) : _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
+      const __m256 b =
+          j == 0 ? _mm256_unpacklo_ps(v[i + 2], v[i + 3]) : _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
       quads[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
       quads[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
     }
@@ -120,4 +160,11 @@ inline void transpose(Vec (&v)[16]) {
     for (auto& quarter : half) transpose_eight(quarter);
   }
   for (int i = 0; i < 16; ++i) v[i] = {q[0][i / 8][i % 8], q[1][i / 8][i % 8]};
+}
+
+// The four activations from `p` on, in every lane.
+inline __m256i broadcast4(const std::int8_t* p) {
+  std::int32_t four;
+  __builtin_memcpy(&four, p, sizeof(four));
+  return _mm256_set1_epi32(four);
 }

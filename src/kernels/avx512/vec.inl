@@ -4,6 +4,9 @@ struct Vec {
   __m512 v;
 };
 
+// Rows of a float tile: eight running sums, more than the latency of an addition asks for.
+inline constexpr int kFloatRows = 4;
+
 // Vectors side by side in a product of generic/attention.inl: with four heads, sixteen running sums, the four
 // vectors and a broadcast in the 32 registers.
 inline constexpr int kPanelVecs = 4;
@@ -31,6 +34,19 @@ inline Vec load_bf16(const std::byte* p) {
   const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
 }
+// Sixteen e4m3 codes as binary16 numbers 2^-8 times their value: shifted, subnormals included; NaN is all
+// ones.
+inline __m256i e4m3_to_half(__m128i codes) {
+  const __m256i wide = _mm256_cvtepu8_epi16(codes);
+  const __m256i magnitude = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x7F)), 7);
+  const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x80)), 8);
+  const __m256i nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7F << 7));
+  return _mm256_or_si256(_mm256_or_si256(magnitude, sign), nan);
+}
+inline Vec load_e4m3(const std::byte* p) {
+  const __m256i halves = e4m3_to_half(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(256.0F))};
+}
 // Sixteen pairs of bf16: the low halves of the lanes, and the high ones.
 inline void load_bf16_pairs(const std::byte* p, Vec& low, Vec& high) {
   const __m512i bits = _mm512_loadu_si512(p);
@@ -56,14 +72,23 @@ inline float largest(Vec a) {
 
 // Largest |lane| as its bits, so that NaN and infinity rank above all numbers.
 inline std::uint32_t largest_magnitude_bits(Vec a) {
-  return _mm512_reduce_max_epu32(
-      _mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(0x7FFFFFFF)));
+  return _mm512_reduce_max_epu32(_mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(0x7FFFFFFF)));
 }
 
 // Rounds to int8, stores 16 values, returns their sum. Lanes lie in [-127, 127].
 inline std::int32_t store_int8(std::int8_t* p, Vec a) {
   const __m512i q = _mm512_cvtps_epi32(a.v);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(q));
+  return _mm512_reduce_add_epi32(q);
+}
+// Rounds to 15 bits, stores them as multiples of 128 and what is left, returns their sum. Lanes lie in
+// [-16256, 16256].
+inline std::int32_t store_planes(std::int8_t* high, std::int8_t* low, Vec a) {
+  const __m512i q = _mm512_cvtps_epi32(a.v);
+  const __m512i nearest = _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(64)), 7);
+  const __m512i rest = _mm512_sub_epi32(q, _mm512_slli_epi32(nearest, 7));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(nearest));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(rest));
   return _mm512_reduce_add_epi32(q);
 }
 

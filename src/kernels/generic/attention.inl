@@ -11,18 +11,25 @@ template <int kHeads, int kVecs>
 inline void multiply_add(const float* a, std::size_t a_stride, const float* panel, int depth, float* c,
                          std::size_t c_stride) {
   Vec sums[kHeads][kVecs];
+  KERNEL_UNROLL
   for (int h = 0; h < kHeads; ++h) {
+    KERNEL_UNROLL
     for (int v = 0; v < kVecs; ++v) sums[h][v] = load(c + h * c_stride + v * kLanes);
   }
   for (int k = 0; k < depth; ++k, panel += kPanel) {
     Vec b[kVecs];
+    KERNEL_UNROLL
     for (int v = 0; v < kVecs; ++v) b[v] = load(panel + v * kLanes);
+    KERNEL_UNROLL
     for (int h = 0; h < kHeads; ++h) {
       const Vec x = broadcast(a[h * a_stride + k]);
+      KERNEL_UNROLL
       for (int v = 0; v < kVecs; ++v) sums[h][v] = fma(x, b[v], sums[h][v]);
     }
   }
+  KERNEL_UNROLL
   for (int h = 0; h < kHeads; ++h) {
+    KERNEL_UNROLL
     for (int v = 0; v < kVecs; ++v) store(c + h * c_stride + v * kLanes, sums[h][v]);
   }
 }

@@ -1,32 +1,42 @@
 // The float kernels, written once over the 16-lane Vec of the including file (avx2/vec.inl, avx512/vec.inl).
 // Included inside a begin.h region and a namespace of its own; uses no function template of the standard
-// library, whose instances the linker would share with code for lesser CPUs. scalar/scalar.cpp says what each one computes.
+// library, whose instances the linker would share with code for lesser CPUs. scalar/scalar.cpp says what each
+// one computes.
 
+// Adds the products of `inputs` input features to even and odd sums.
 template <int kRows, typename LoadPair>
-inline void float_rows(const FloatTile& t, int first, std::size_t pair_bytes, LoadPair load_pair) {
-  Vec even[kRows];
-  Vec odd[kRows];
-  for (int m = 0; m < kRows; ++m) even[m] = odd[m] = broadcast(0.0F);
-  const float* const* x = t.x + first;
-  const std::byte* weights = t.weights;
-  for (int k = 0; k < t.inputs; k += 2, weights += pair_bytes) {
+inline void add_pairs(const std::byte* weights, std::size_t pair_bytes, LoadPair load_pair,
+                      const float* const* x, int first, int inputs, Vec (&even)[kRows], Vec (&odd)[kRows]) {
+  for (int k = first; k < first + inputs; k += 2, weights += pair_bytes) {
     Vec w_even;
     Vec w_odd;
     load_pair(weights, w_even, w_odd);
+    KERNEL_UNROLL
     for (int m = 0; m < kRows; ++m) {
       even[m] = fma(w_even, broadcast(x[m][k]), even[m]);
       odd[m] = fma(w_odd, broadcast(x[m][k + 1]), odd[m]);
     }
   }
+}
+
+template <int kRows, typename LoadPair>
+inline void float_rows(const FloatTile& t, int first, std::size_t pair_bytes, LoadPair load_pair) {
+  Vec even[kRows];
+  Vec odd[kRows];
+  KERNEL_UNROLL
+  for (int m = 0; m < kRows; ++m) even[m] = odd[m] = broadcast(0.0F);
+  add_pairs<kRows>(t.weights, pair_bytes, load_pair, t.x + first, 0, t.inputs, even, odd);
+  KERNEL_UNROLL
   for (int m = 0; m < kRows; ++m) store(t.y[first + m], even[m] + odd[m]);
 }
 
-// Rows in steps of at most four: eight running vectors, the weights and the broadcasts fit the registers of
-// AVX2 as nearly as may be, and those of AVX-512 amply.
+// Rows in steps of which the running sums fit the registers.
 template <typename LoadPair>
 inline void float_tile(const FloatTile& t, std::size_t pair_bytes, LoadPair load_pair) {
   int m = 0;
-  for (; m + 4 <= t.rows; m += 4) float_rows<4>(t, m, pair_bytes, load_pair);
+  if constexpr (kFloatRows == 4) {
+    for (; m + 4 <= t.rows; m += 4) float_rows<4>(t, m, pair_bytes, load_pair);
+  }
   for (; m + 2 <= t.rows; m += 2) float_rows<2>(t, m, pair_bytes, load_pair);
   if (m < t.rows) float_rows<1>(t, m, pair_bytes, load_pair);
 }
@@ -44,16 +54,58 @@ struct LoadBf16Pair {
 void f32_tile(const FloatTile& t) { float_tile(t, 2 * kRowTile * sizeof(float), LoadF32Pair{}); }
 void bf16_tile(const FloatTile& t) { float_tile(t, 2 * kRowTile * sizeof(std::uint16_t), LoadBf16Pair{}); }
 
-void quantize(const float* x, int n, std::int8_t* values, float* scales, std::int32_t* corrections) {
+struct LoadFp8Pair {
+  void operator()(const std::byte* p, Vec& even, Vec& odd) const {
+    even = load_e4m3(p);
+    odd = load_e4m3(p + kRowTile);
+  }
+};
+
+template <int kRows>
+inline void fp8_rows(const FloatTile& t, int first) {
+  Vec sums[kRows];
+  KERNEL_UNROLL
+  for (int m = 0; m < kRows; ++m) sums[m] = broadcast(0.0F);
+  const std::byte* block = t.weights;
+  for (int at = 0; at < t.inputs; at += kFp8Inputs) {
+    const int inputs = t.inputs - at < kFp8Inputs ? t.inputs - at : kFp8Inputs;
+    const std::byte* codes = block + kFp8ScaleBytes;
+    Vec even[kRows];
+    Vec odd[kRows];
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) even[m] = odd[m] = broadcast(0.0F);
+    add_pairs<kRows>(codes, 2 * kRowTile, LoadFp8Pair{}, t.x + first, at, inputs, even, odd);
+    const Vec factor = load(reinterpret_cast<const float*>(block));
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) sums[m] = fma(even[m] + odd[m], factor, sums[m]);
+    block = codes + inputs * kRowTile;
+  }
+  KERNEL_UNROLL
+  for (int m = 0; m < kRows; ++m) store(t.y[first + m], sums[m]);
+}
+
+void fp8_tile(const FloatTile& t) {
+  int m = 0;
+  for (; m + 4 <= t.rows; m += 4) fp8_rows<4>(t, m);
+  for (; m + 2 <= t.rows; m += 2) fp8_rows<2>(t, m);
+  if (m < t.rows) fp8_rows<1>(t, m);
+}
+
+template <Compute kCompute>
+void quantize(const float* x, int n, const QuantizedOut& out) {
+  constexpr float kLargest = largest_code(kCompute);
   for (int g = 0; g < n / kGroup; ++g) {
     const Vec v = load(x + g * kGroup);
     const std::uint32_t largest = largest_magnitude_bits(v);
     const bool finite = largest < 0x7F800000U;
     const auto magnitude = __builtin_bit_cast(float, largest);
-    const bool zero = magnitude < 0x1p-120F;
-    const Vec scaled = finite && !zero ? v * broadcast(127.0F / magnitude) : broadcast(0.0F);
-    corrections[g] = -12 * store_int8(values + g * kGroup, scaled);
-    scales[g] = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / 127.0F;
+    const bool zero = magnitude < 0x1p-112F;
+    const Vec scaled = finite && !zero ? v * broadcast(kLargest / magnitude) : broadcast(0.0F);
+    const std::int32_t sum = kCompute == Compute::kFast
+                                 ? store_int8(out.values + g * kGroup, scaled)
+                                 : store_planes(out.values + g * kGroup, out.low + g * kGroup, scaled);
+    out.corrections[g] = -kCodeOffset * sum;
+    out.scales[g] = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / kLargest;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "tensor/formats/bf16.h"
 #include "tensor/formats/f16.h"
+#include "tensor/formats/mxfp4.h"
 #include "tensor/formats/nvfp4.h"
 #include "tensor/weight_view.h"
 
@@ -68,6 +69,13 @@ TEST(E4m3, RoundsToNearestTiesToEvenAndSaturates) {
   EXPECT_EQ(float_to_e4m3(NAN) & 0x7F, 0x7F);
 }
 
+TEST(E8m0, IsAPowerOfTwoForEveryCodeButNaN) {
+  for (int code = 0; code < 255; ++code) {
+    EXPECT_EQ(e8m0_to_float(static_cast<std::uint8_t>(code)), std::ldexp(1.0F, code - 127)) << code;
+  }
+  EXPECT_TRUE(std::isnan(e8m0_to_float(kE8m0NaN)));
+}
+
 TEST(Bf16, RoundsEveryBorderToNearestEven) {
   for (std::uint32_t code = 0; code < 0x7F80; ++code) {
     const auto bits = static_cast<std::uint16_t>(code);
@@ -107,6 +115,43 @@ TEST(WeightView, ReadsNvfp4WithBothScales) {
   EXPECT_EQ(weight_at(weight, 0, 1), 0.25F);
   EXPECT_EQ(weight_at(weight, 1, 15), -0.25F);
   EXPECT_EQ(format_bytes(Format::kNVFP4, 32), 18U);
+}
+
+TEST(WeightView, ReadsMxfp4Fp8AndQ8) {
+  const std::vector<std::uint8_t> nibbles(32, 0x52);  // 1 and 3
+  const std::vector<std::uint8_t> exponents{126, 130};
+  const WeightView mxfp4{.name = "w",
+                         .format = Format::kMXFP4,
+                         .shape = {2, 32},
+                         .data = reinterpret_cast<const std::byte*>(nibbles.data()),
+                         .scales = {.block = reinterpret_cast<const std::byte*>(exponents.data())}};
+  EXPECT_EQ(weight_at(mxfp4, 0, 4), 0.5F);
+  EXPECT_EQ(weight_at(mxfp4, 1, 31), 24.0F);
+  EXPECT_EQ(format_bytes(Format::kMXFP4, 64), nibbles.size() + exponents.size());
+
+  const std::vector<std::uint8_t> codes{0x38, 0x40, 0xB8, 0x30, 0x38, 0x38};  // 1, 2, -1, 0.5, 1, 1
+  const std::vector<float> factors{2.0F, 3.0F, 5.0F, 7.0F};
+  const WeightView fp8{
+      .name = "w",
+      .format = Format::kFP8,
+      .shape = {2, 3},
+      .data = reinterpret_cast<const std::byte*>(codes.data()),
+      .scales = {.tensor = 10.0F, .factors = factors.data(), .factor_rows = 1, .factor_columns = 2}};
+  EXPECT_EQ(weight_at(fp8, 0, 1), 40.0F);
+  EXPECT_EQ(weight_at(fp8, 0, 2), -30.0F);
+  EXPECT_EQ(weight_at(fp8, 1, 0), 25.0F);
+  EXPECT_EQ(weight_at(fp8, 1, 2), 70.0F);
+
+  std::vector<std::int8_t> bytes(64, -3);
+  const std::vector<std::uint16_t> halves{0x3C00, 0x4000};  // 1 and 2
+  const WeightView q8{.name = "w",
+                      .format = Format::kQ8,
+                      .shape = {1, 64},
+                      .data = reinterpret_cast<const std::byte*>(bytes.data()),
+                      .scales = {.block = reinterpret_cast<const std::byte*>(halves.data())}};
+  EXPECT_EQ(weight_at(q8, 0, 31), -3.0F);
+  EXPECT_EQ(weight_at(q8, 0, 32), -6.0F);
+  EXPECT_EQ(format_bytes(Format::kQ8, 64), bytes.size() + 4);
 }
 
 }  // namespace

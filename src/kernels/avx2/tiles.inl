@@ -1,0 +1,148 @@
+// The integer product tiles over ymm, for includers that define Products: how 32 weights times 32 activations
+// are summed by fours, with vpdpbusd or with vpmaddubsw.
+
+// 2 * e2m1 + kCodeOffset of each nibble: unsigned. The offset is taken back by the row's corrections.
+inline __m256i nibble_table() {
+  return _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
+}
+
+// A group of 16 weights of 8 rows as unsigned bytes: vector q holds inputs 4q..4q+3 of each row.
+inline void decode_half_group(const std::byte* lines, __m256i table, __m256i (&w)[4]) {
+  const __m256i mask = _mm256_set1_epi8(0xF);
+  const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lines));
+  const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lines + 64));
+  w[0] = _mm256_shuffle_epi8(table, _mm256_and_si256(first, mask));
+  w[1] = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(first, 4), mask));
+  w[2] = _mm256_shuffle_epi8(table, _mm256_and_si256(second, mask));
+  w[3] = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(second, 4), mask));
+}
+
+// `half`: rows 8 * half to + 7 of the tile.
+struct Nvfp4Block {
+  static constexpr int kGroups = kNvfp4Inputs / kGroup;
+  static constexpr int kBytes = kNvfp4Bytes;
+  static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
+    decode_half_group(block + 64 + g * 128 + half * 32, table, w);
+  }
+  // Eight e4m3 scales, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
+  static __m256 scales(const std::byte* block, int g, int half) {
+    const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + g * kRowTile + half * 8));
+    return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(codes), 7));
+  }
+  static constexpr std::int32_t kOffset = kCodeOffset;
+  static __m256i add_products(__m256i sum, const __m256i (&w)[4], const std::int8_t* x) {
+    return Products::add_codes(sum, w, x);
+  }
+};
+
+struct Mxfp4Block {
+  static constexpr int kGroups = kMxfp4Inputs / kGroup;
+  static constexpr int kBytes = kMxfp4Bytes;
+  static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
+    decode_half_group(block + 64 + g * 128 + half * 32, table, w);
+  }
+  static __m256 scales(const std::byte* block, int g, int half) {
+    const __m128i codes =
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile + half * 8));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(codes), 23));
+  }
+  static constexpr std::int32_t kOffset = kCodeOffset;
+  static __m256i add_products(__m256i sum, const __m256i (&w)[4], const std::int8_t* x) {
+    return Products::add_codes(sum, w, x);
+  }
+};
+
+struct Q8Block {
+  static constexpr int kGroups = kQ8Inputs / kGroup;
+  static constexpr int kBytes = kQ8Bytes;
+  static void decode(const std::byte* block, int g, int half, __m256i, __m256i (&w)[4]) {
+    for (int q = 0; q < 4; ++q) {
+      w[q] = Products::prepare_bytes(
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 64 + g * 256 + q * 64 + half * 32)));
+    }
+  }
+  static __m256 scales(const std::byte* block, int g, int half) {
+    return _mm256_cvtph_ps(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + (g / 2 * kRowTile + half * 8) * 2)));
+  }
+  static constexpr std::int32_t kOffset = Products::kBytesOffset;
+  static __m256i add_products(__m256i sum, const __m256i (&w)[4], const std::int8_t* x) {
+    return Products::add_bytes(sum, w, x);
+  }
+};
+
+// Rows `half * 8` to + 7 of the tile for kRows activation rows.
+template <typename Block, Compute kCompute, int kRows>
+inline void quantized_half(const QuantizedTile& t, int first, int stream, int half) {
+  const __m256i table = nibble_table();
+  const QuantizedRow* x = t.x + first;
+  __m256 sums[kRows];
+  KERNEL_UNROLL
+  for (int m = 0; m < kRows; ++m) sums[m] = _mm256_setzero_ps();
+  const std::byte* superblock = t.weights + stream * Block::kBytes;
+  for (int b = 0; b < t.superblocks; ++b, superblock += t.streams * Block::kBytes) {
+    for (int g = 0; g < Block::kGroups; ++g) {
+      const int group = b * Block::kGroups + g;
+      __m256i w[4];
+      Block::decode(superblock, g, half, table, w);
+      const __m256 scale = Block::scales(superblock, g, half);
+      KERNEL_UNROLL
+      for (int m = 0; m < kRows; ++m) {
+        __m256i dot = _mm256_set1_epi32(x[m].corrections[group] * (Block::kOffset / kCodeOffset));
+        if constexpr (kCompute == Compute::kAccurate) {
+          const __m256i high = Block::add_products(_mm256_setzero_si256(), w, x[m].values + group * kGroup);
+          dot = _mm256_add_epi32(dot, _mm256_slli_epi32(high, 7));
+          dot = Block::add_products(dot, w, x[m].low + group * kGroup);
+        } else {
+          dot = Block::add_products(dot, w, x[m].values + group * kGroup);
+        }
+        const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
+        sums[m] = _mm256_fmadd_ps(scaled, _mm256_set1_ps(x[m].scales[group]), sums[m]);
+      }
+    }
+  }
+  KERNEL_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    _mm256_storeu_ps(t.y[stream][first + m] + half * 8,
+                     _mm256_mul_ps(sums[m], _mm256_set1_ps(t.scales[stream])));
+  }
+}
+
+template <typename Block, Compute kCompute>
+void quantized_tile(const QuantizedTile& t) {
+  for (int stream = 0; stream < t.streams; ++stream) {
+    for (int half = 0; half < 2; ++half) {
+      int m = 0;
+      for (; m + 4 <= t.rows; m += 4) quantized_half<Block, kCompute, 4>(t, m, stream, half);
+      for (; m + 2 <= t.rows; m += 2) quantized_half<Block, kCompute, 2>(t, m, stream, half);
+      if (m < t.rows) quantized_half<Block, kCompute, 1>(t, m, stream, half);
+    }
+  }
+}
+
+std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
+  __m256i bits[8] = {};
+  for (std::size_t i = 0; i < bytes; i += 256) {
+    for (int j = 0; j < 8; ++j) {
+      bits[j] =
+          _mm256_or_si256(bits[j], _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i + j * 32)));
+    }
+  }
+  for (int j = 1; j < 8; ++j) bits[0] = _mm256_or_si256(bits[0], bits[j]);
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(bits[0]));
+}
+
+// What a product tile does for each 32 bytes, in registers. The empty statement keeps the compiler from
+// simplifying it.
+std::int64_t multiply_peak(int rounds) {
+  constexpr int kChains = 8;
+  __m256i sums[kChains] = {};
+  __m256i a = _mm256_set1_epi8(3);
+  for (int i = 0; i < rounds; ++i) {
+    __asm__ volatile("" : "+x"(a));
+    for (__m256i& sum : sums) sum = Products::accumulate(sum, a);
+  }
+  for (__m256i& sum : sums) __asm__ volatile("" : "+x"(sum));
+  return std::int64_t{rounds} * kChains * 32;
+}

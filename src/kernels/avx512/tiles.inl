@@ -1,0 +1,162 @@
+// The integer product tiles by vpdpbusd, for includers that define decode_nibbles(): two 64-byte lines of
+// nibbles looked up in a table, with VBMI's vpermb or with vpshufb.
+//
+// vpdpbusd wants one unsigned factor: weights have an offset added, which the row's corrections take back as
+// the initial sum. The loops are written so that at eight rows and two streams nothing is spilled.
+
+// 2 * e2m1 + kCodeOffset of each nibble.
+inline __m512i nibble_table() {
+  return _mm512_broadcast_i32x4(_mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
+}
+
+// The four activations from `p` on, in every lane.
+inline __m512i broadcast4(const std::int8_t* p) {
+  std::int32_t four;
+  __builtin_memcpy(&four, p, sizeof(four));
+  return _mm512_set1_epi32(four);
+}
+
+// A group of 16 weights of 16 rows as unsigned bytes: vector q holds inputs 4q..4q+3 of each row.
+inline void decode_group(const std::byte* lines, __m512i table, __m512i (&w)[4]) {
+  decode_nibbles(_mm512_loadu_si512(lines), table, w[0], w[1]);
+  decode_nibbles(_mm512_loadu_si512(lines + 64), table, w[2], w[3]);
+}
+
+struct Nvfp4Block {
+  static constexpr int kGroups = kNvfp4Inputs / kGroup;
+  static constexpr int kBytes = kNvfp4Bytes;
+  static constexpr int kOffset = kCodeOffset;
+  static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
+    decode_group(block + 64 + g * 128, table, w);
+  }
+  // Sixteen e4m3 scales, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
+  static __m512 scales(const std::byte* block, int g) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g * kRowTile));
+    return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 7));
+  }
+};
+
+struct Mxfp4Block {
+  static constexpr int kGroups = kMxfp4Inputs / kGroup;
+  static constexpr int kBytes = kMxfp4Bytes;
+  static constexpr int kOffset = kCodeOffset;
+  static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
+    decode_group(block + 64 + g * 128, table, w);
+  }
+  static __m512 scales(const std::byte* block, int g) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(codes), 23));
+  }
+};
+
+struct Q8Block {
+  static constexpr int kGroups = kQ8Inputs / kGroup;
+  static constexpr int kBytes = kQ8Bytes;
+  static constexpr int kOffset = 128;
+  static void decode(const std::byte* block, int g, __m512i, __m512i (&w)[4]) {
+    const __m512i flip = _mm512_set1_epi8(-128);
+    KERNEL_UNROLL
+    for (int q = 0; q < 4; ++q)
+      w[q] = _mm512_xor_si512(_mm512_loadu_si512(block + 64 + g * 256 + q * 64), flip);
+  }
+  static __m512 scales(const std::byte* block, int g) {
+    return _mm512_cvtph_ps(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + g / 2 * 2 * kRowTile)));
+  }
+};
+
+// `sum` plus the products of a decoded group with 16 activations.
+inline __m512i add_products(__m512i sum, const __m512i (&w)[4], const std::int8_t* x) {
+  KERNEL_UNROLL
+  for (int q = 0; q < 4; ++q) sum = _mm512_dpbusd_epi32(sum, w[q], broadcast4(x + 4 * q));
+  return sum;
+}
+
+template <typename Block, Compute kCompute, int kRows, int kStreams>
+inline void quantized_rows(const QuantizedTile& t, int first) {
+  const __m512i table = nibble_table();
+  const QuantizedRow* x = t.x + first;
+  __m512 sums[kStreams][kRows];
+  KERNEL_UNROLL
+  for (int s = 0; s < kStreams; ++s) {
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) sums[s][m] = _mm512_setzero_ps();
+  }
+  const std::byte* superblock = t.weights;
+  for (int b = 0; b < t.superblocks; ++b, superblock += kStreams * Block::kBytes) {
+    for (int g = 0; g < Block::kGroups; ++g) {
+      const int group = b * Block::kGroups + g;
+      KERNEL_UNROLL
+      for (int s = 0; s < kStreams; ++s) {
+        // The second stream reuses what the first has broadcast of the activations; of more than four rows
+        // the compiler could keep it on the stack only, and reading it anew is faster.
+        if (kRows > 4 && s > 0) KERNEL_NO_REUSE;
+        const std::byte* block = superblock + s * Block::kBytes;
+        __m512i w[4];
+        Block::decode(block, g, table, w);
+        const __m512 scale = Block::scales(block, g);
+        KERNEL_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+          __m512i dot = _mm512_set1_epi32(x[m].corrections[group] * (Block::kOffset / kCodeOffset));
+          if constexpr (kCompute == Compute::kAccurate) {
+            const __m512i high = add_products(_mm512_setzero_si512(), w, x[m].values + group * kGroup);
+            dot = _mm512_add_epi32(dot, _mm512_slli_epi32(high, 7));
+            dot = add_products(dot, w, x[m].low + group * kGroup);
+          } else {
+            dot = add_products(dot, w, x[m].values + group * kGroup);
+          }
+          const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
+          sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(x[m].scales[group]), sums[s][m]);
+        }
+      }
+    }
+  }
+  KERNEL_UNROLL
+  for (int s = 0; s < kStreams; ++s) {
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      _mm512_storeu_ps(t.y[s][first + m], _mm512_mul_ps(sums[s][m], _mm512_set1_ps(t.scales[s])));
+    }
+  }
+}
+
+template <typename Block, Compute kCompute, int kStreams>
+inline void quantized_streams(const QuantizedTile& t) {
+  int m = 0;
+  for (; m + 8 <= t.rows; m += 8) quantized_rows<Block, kCompute, 8, kStreams>(t, m);
+  for (; m + 6 <= t.rows; m += 6) quantized_rows<Block, kCompute, 6, kStreams>(t, m);
+  for (; m + 4 <= t.rows; m += 4) quantized_rows<Block, kCompute, 4, kStreams>(t, m);
+  for (; m + 2 <= t.rows; m += 2) quantized_rows<Block, kCompute, 2, kStreams>(t, m);
+  if (m < t.rows) quantized_rows<Block, kCompute, 1, kStreams>(t, m);
+}
+
+template <typename Block, Compute kCompute>
+void quantized_tile(const QuantizedTile& t) {
+  if (t.streams == 2) {
+    quantized_streams<Block, kCompute, 2>(t);
+  } else {
+    quantized_streams<Block, kCompute, 1>(t);
+  }
+}
+
+std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
+  __m512i bits[4] = {};
+  for (std::size_t i = 0; i < bytes; i += 256) {
+    for (int j = 0; j < 4; ++j) bits[j] = _mm512_or_si512(bits[j], _mm512_loadu_si512(data + i + j * 64));
+  }
+  const __m512i all = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
+  return static_cast<std::uint32_t>(_mm512_reduce_or_epi32(all));
+}
+
+// Twelve chains hide the latency of vpdpbusd; the empty statement keeps the compiler from simplifying them.
+std::int64_t multiply_peak(int rounds) {
+  constexpr int kChains = 12;
+  __m512i sums[kChains] = {};
+  __m512i a = _mm512_set1_epi8(3);
+  for (int i = 0; i < rounds; ++i) {
+    __asm__ volatile("" : "+v"(a));
+    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, a, a);
+  }
+  for (__m512i& sum : sums) __asm__ volatile("" : "+v"(sum));
+  return std::int64_t{rounds} * kChains * 64;
+}
