@@ -16,6 +16,7 @@ void add_inspect_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_template_command(CLI::App& app);
 void add_route_command(CLI::App& app);
+void add_trace_command(CLI::App& app);
 void add_logits_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_version_command(CLI::App& app);

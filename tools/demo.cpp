@@ -139,8 +139,9 @@ double weight_bytes(const models::ModelInfo& info, double experts_per_layer) {
 void print_model(const LoadedModel& loaded, const DemoOptions& options) {
   const models::ModelInfo& info = loaded.model->info();
   fmt::print("{}: {}, {} MoE layers of {} experts, {} of them for each token; {:.1f} MB of weights\n",
-             options.model.model.string(), info.architecture, info.moe_layers, info.experts, info.top_k,
-             megabytes(weight_bytes(info, info.experts) + static_cast<double>(info.dense_bytes)));
+             options.model.model.string(), info.architecture, info.moe_layers, info.router.experts,
+             info.router.top_k,
+             megabytes(weight_bytes(info, info.router.experts) + static_cast<double>(info.dense_bytes)));
   fmt::print(
       "{} kernels, {} threads; {} stories in one batch, {} tokens each, temperature {}, top-p {}, seed {}\n",
       loaded.kernels.name, loaded.pool.size(), kOpenings.size(), options.tokens,
@@ -171,7 +172,7 @@ void print_table(const models::ModelInfo& info, const std::vector<Outcome>& outc
   fmt::print("\n{:<20} {:>9} {:>14} {:>10} {:>10} {:>10}  {:<16}\n", "routing", "tokens/s", "experts/layer",
              "expert MB", "kept mass", "bits/byte", "last logits");
   for (const Outcome& outcome : outcomes) {
-    const engine::RoutingTotals& routing = outcome.stats.decode_routing;
+    const routing::RoutingTotals& routing = outcome.stats.decode_routing;
     const std::string bits =
         outcome.evaluation ? fmt::format("{:.4f}", outcome.evaluation->bits / static_cast<double>(text.bytes))
                            : "-";
@@ -189,7 +190,7 @@ void print_meaning(const models::ModelInfo& info, const DemoOptions& options,
                   "steps. expert MB: "
                   "their weights, all layers, one step. kept mass: how much of the gate mass of a token's "
                   "own top-{} it gets.",
-                  kOpenings.size(), outcomes[0].stats.decode_steps, info.top_k));
+                  kOpenings.size(), outcomes[0].stats.decode_steps, info.router.top_k));
   if (!outcomes[0].evaluation) {
     print_paragraph("bits/byte: not measured, the model has no folder eval with texts.");
     return;
@@ -206,7 +207,7 @@ void print_meaning(const models::ModelInfo& info, const DemoOptions& options,
 
 void print_limits(const models::ModelInfo& info, const DemoOptions& options,
                   const std::vector<Outcome>& outcomes) {
-  const double weights = weight_bytes(info, info.experts) + static_cast<double>(info.dense_bytes);
+  const double weights = weight_bytes(info, info.router.experts) + static_cast<double>(info.dense_bytes);
   const auto cache = static_cast<double>(base::detect_cpu().l3_bytes);
   const double exact = outcomes[0].stats.decode_routing.mean_experts();
   const double oea = outcomes[1].stats.decode_routing.mean_experts();
@@ -231,15 +232,15 @@ void print_limits(const models::ModelInfo& info, const DemoOptions& options,
       "fewer than {} decoding rows it routes exactly. And the larger the batch, the more of all experts it "
       "needs "
       "whatever the policy (here {:.0f} of {} with exact routing), until nothing is left to save.",
-      options.min_rows, exact, info.experts));
+      options.min_rows, exact, info.router.experts));
 }
 
 void demo(const DemoOptions& options) {
   LoadedModel loaded(options.model);
   const models::ModelInfo& info = loaded.model->info();
-  if (options.k0 >= info.top_k) {
+  if (options.k0 >= info.router.top_k) {
     throw base::input_error("--oea-k0 is {}, but the model uses {} experts for a token: expected 1 to {}",
-                            options.k0, info.top_k, info.top_k - 1);
+                            options.k0, info.router.top_k, info.router.top_k - 1);
   }
   const EvaluationText text =
       read_evaluation(options.model.model / "eval", loaded.tokenizer, options.evaluation);

@@ -78,11 +78,11 @@ EvaluationResult evaluate(const EvaluationText& text, const EvaluationShape& sha
         const std::size_t row = size(task);
         nats[row] -= engine::log_probability(logits.subspan(row * vocab, vocab), windows[row][position + 1]);
       });
-      for (const routing::RouteStats& layer : teacher.route_stats()) result.routing.add(layer);
       result.tokens += windows.size();
       if (run.on_step) run.on_step();
     }
   }
+  result.routing = teacher.decode_routing().totals();
   for (const double row : nats) result.bits += row / std::numbers::ln2;
   return result;
 }

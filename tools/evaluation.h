@@ -10,9 +10,9 @@
 
 #include "base/thread_pool.h"
 #include "cache/kv_store.h"
-#include "engine/stats.h"
 #include "models/model.h"
 #include "routing/routing_policy.h"
+#include "routing/statistics.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tagalong::tools {
@@ -40,7 +40,7 @@ EvaluationText read_evaluation(const std::filesystem::path& directory, const tok
 struct EvaluationResult {
   double bits = 0;  // of all counted tokens
   std::uint64_t tokens = 0;
-  engine::RoutingTotals routing;
+  routing::RoutingTotals routing;
 };
 
 struct EvaluationRun {

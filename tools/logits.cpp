@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "engine/logits_hash.h"
 #include "engine/teacher.h"
 #include "model_options.h"
+#include "whole_file.h"
 
 namespace tagalong::tools {
 
@@ -63,44 +63,6 @@ std::vector<std::int32_t> read_tokens(const LogitsOptions& options, const Loaded
   return tokens;
 }
 
-// A file that appears under its name only when it is complete.
-class WholeFile {
- public:
-  explicit WholeFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
-    partial_ += ".partial";
-    stream_.open(partial_, std::ios::binary | std::ios::trunc);
-    check();
-  }
-  ~WholeFile() {
-    std::error_code ignored;
-    if (!done_) std::filesystem::remove(partial_, ignored);
-  }
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
-
-  void write(std::span<const float> values) {
-    stream_.write(reinterpret_cast<const char*>(values.data()),
-                  static_cast<std::streamsize>(values.size_bytes()));
-  }
-
-  void finish() {
-    stream_.close();
-    check();
-    std::filesystem::rename(partial_, path_);
-    done_ = true;
-  }
-
- private:
-  void check() const {
-    if (!stream_) throw base::input_error("{}: cannot be written: {}", path_.string(), std::strerror(errno));
-  }
-
-  std::filesystem::path path_;
-  std::filesystem::path partial_;
-  std::ofstream stream_;
-  bool done_ = false;
-};
-
 void write_logits(const LogitsOptions& options) {
   LoadedModel loaded(options.model);
   const std::vector<std::int32_t> tokens = read_tokens(options, loaded);
@@ -110,7 +72,8 @@ void write_logits(const LogitsOptions& options) {
   WholeFile file(options.out);
   std::uint64_t hash = 0;
   teacher.prompt(0, tokens, [&](int, std::span<const float> logits) {
-    file.write(logits);
+    file.stream().write(reinterpret_cast<const char*>(logits.data()),
+                        static_cast<std::streamsize>(logits.size_bytes()));
     hash = engine::hash_logits(logits);
   });
   file.finish();

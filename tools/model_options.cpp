@@ -137,10 +137,14 @@ LoadedModel::LoadedModel(const ModelOptions& options)
   generation = read_generation(checkpoint, model->info().vocab);
 }
 
+std::string model_name(const ModelOptions& options) {
+  return std::filesystem::weakly_canonical(options.model).filename().string();
+}
+
 routing::RoutingPolicy routing_policy(const ModelOptions& options, const models::ModelInfo& info) {
   if (!options.policy.empty()) return routing::parse_policy(options.policy);
   routing::RoutingPolicy policy;
-  if (options.oea_k0 > 0 && options.oea_k0 < info.top_k) {
+  if (options.oea_k0 > 0 && options.oea_k0 < info.router.top_k) {
     policy.kind = routing::PolicyKind::kOea;
     policy.k0 = options.oea_k0;
     policy.min_rows = options.oea_min_rows;

@@ -54,6 +54,9 @@ struct LoadedModel {
   GenerationDefaults generation;
 };
 
+// "storyteller" for models/storyteller and for models/storyteller/.
+std::string model_name(const ModelOptions& options);
+
 // What --policy and the --oea flags ask for.
 routing::RoutingPolicy routing_policy(const ModelOptions& options, const models::ModelInfo& info);
 

@@ -42,6 +42,7 @@ ReplayResult replay(const RouteTrace& trace, const routing::RoutingPolicy& polic
   std::uint64_t number = 0;
   for (const TraceStep& step : trace.steps) {
     const RouteInput input{.logits = step.logits,
+                           .keys = step.keys,
                            .roles = step.roles,
                            .layer = step.layer,
                            .step = number++,

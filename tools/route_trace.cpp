@@ -34,6 +34,14 @@ int header_integer(const Line& line, const char* key, int high) {
   return static_cast<int>(value);
 }
 
+bool header_flag(const Line& line, const char* key) {
+  const auto found = line.value.find(key);
+  if (found == line.value.end()) return false;
+  if (!found->is_boolean())
+    throw line.error(fmt::format("{} = {}, expected true or false", key, found->dump()));
+  return *found;
+}
+
 const json& list_of(const Line& line, const char* key) {
   const auto found = line.value.find(key);
   if (found == line.value.end() || !found->is_array()) {
@@ -55,6 +63,7 @@ void add_choice(const Line& line, const json& ids, const json& weights, const Ro
   const auto experts = static_cast<std::size_t>(trace.experts);
   step.logits.resize(step.logits.size() + experts, -std::numeric_limits<float>::infinity());
   float* row = step.logits.data() + step.logits.size() - experts;
+  if (trace.ranked) step.keys.resize(step.logits.size(), -std::numeric_limits<float>::infinity());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t id = ids[i].is_number_integer() ? ids[i].get<std::int64_t>() : -1;
     const float weight = number(line, weights[i], "w") / trace.scaling;
@@ -73,6 +82,8 @@ void add_choice(const Line& line, const json& ids, const json& weights, const Ro
     }
     const float share = std::clamp(weight, 1e-30F, 1.0F);  // a recorded 0 still ranks above what is unknown
     row[id] = std::log(share / (1.0F - share));
+    if (trace.ranked)
+      step.keys[step.keys.size() - experts + static_cast<std::size_t>(id)] = -static_cast<float>(i);
   }
   ++step.rows;
 }
@@ -135,8 +146,12 @@ void read_header(const Line& line, RouteTrace& trace) {
   trace.top_k = header_integer(line, "top_k", std::min(trace.experts, routing::kMaxTopK));
   if (const auto model = value.find("model"); model != value.end() && model->is_string())
     trace.model = *model;
-  if (const auto flag = value.find("renormalise"); flag != value.end() && flag->is_boolean())
-    trace.renormalise = *flag;
+  trace.renormalise = header_flag(line, "renormalise");
+  trace.ranked = header_flag(line, "ranked");
+  if (const auto mode = value.find("mode"); mode != value.end() && *mode != "per_token") {
+    throw line.error(
+        fmt::format("mode = {}, expected per_token, the one that has the experts of each row", mode->dump()));
+  }
   if (value.value("fused_shared_experts", json(0)) != 0) {
     trace.fused_shared_experts = header_integer(line, "fused_shared_experts", 64);
   }
@@ -192,6 +207,10 @@ RouteTrace RouteTrace::in_steps_of(int rows) const {
       step.layer = source.layer;
       const auto begin = source.logits.begin() + row * width;
       step.logits.insert(step.logits.end(), begin, begin + width);
+      if (!source.keys.empty()) {
+        const auto keys = source.keys.begin() + row * width;
+        step.keys.insert(step.keys.end(), keys, keys + width);
+      }
       step.roles.push_back(routing::RowRole::kDecode);
       if (++step.rows == rows) {
         dealt.steps.push_back(std::move(step));

@@ -39,12 +39,6 @@ struct ServeOptions {
   int drain_seconds = 30;
 };
 
-// "storyteller" for models/storyteller and for models/storyteller/.
-std::string default_name(const std::filesystem::path& model) {
-  const std::filesystem::path full = std::filesystem::weakly_canonical(model);
-  return full.filename().string();
-}
-
 void serve(const ServeOptions& options) {
   server::HttpServerOptions http;
   http.host = options.host;
@@ -54,7 +48,7 @@ void serve(const ServeOptions& options) {
 
   server::ServiceOptions service_options;
   service_options.model_name =
-      options.served_model_name.empty() ? default_name(options.model.model) : options.served_model_name;
+      options.served_model_name.empty() ? model_name(options.model) : options.served_model_name;
   service_options.version = kVersion;
   service_options.queue = options.queue;
   if (!options.api_key_file.empty()) service_options.keys = server::ApiKeys::load(options.api_key_file);

@@ -31,8 +31,8 @@ class ArithmeticModel : public models::Model {
     info_.vocab = kVocab;
     info_.max_context = max_context;
     info_.layers = info_.moe_layers = kMoeLayers;
-    info_.experts = 8;
-    info_.top_k = 2;
+    info_.router.experts = 8;
+    info_.router.top_k = 2;
     info_.kv_planes = {1, 1};  // id, position
   }
 
@@ -41,6 +41,7 @@ class ArithmeticModel : public models::Model {
   std::unique_ptr<models::Workspace> make_workspace(const models::WorkspaceLimits& limits) const override {
     auto workspace = std::make_unique<Room>();
     workspace->limits = limits;
+    workspace->plan.reserve(limits.rows, info_.router, limits.policy);
     return workspace;
   }
 
@@ -67,8 +68,12 @@ class ArithmeticModel : public models::Model {
     }
     int decode_rows = 0;
     for (const routing::RowRole role : batch.roles) decode_rows += role == routing::RowRole::kDecode ? 1 : 0;
-    for (routing::RouteStats& stats : context.stats) {
-      stats = {.rows = batch.rows(), .decode_rows = decode_rows, .experts_exact = 6, .experts = 4};
+    // Made-up costs; no expert has an entry.
+    routing::RoutePlan& plan = static_cast<Room&>(workspace).plan;
+    plan.rows = batch.rows();
+    plan.stats = {.rows = batch.rows(), .decode_rows = decode_rows, .experts_exact = 6, .experts = 4};
+    if (context.routing != nullptr) {
+      for (int layer = 0; layer < kMoeLayers; ++layer) context.routing->routed(layer, batch.roles, plan);
     }
     most_rows = std::max(most_rows, batch.rows());
     last_roles.assign(batch.roles.begin(), batch.roles.end());
@@ -111,6 +116,7 @@ class ArithmeticModel : public models::Model {
  private:
   struct Room : models::Workspace {
     models::WorkspaceLimits limits{};
+    routing::RoutePlan plan;
   };
 
   template <typename T>

@@ -56,7 +56,7 @@ Engine::Engine(const models::Model& model, base::ThreadPool& pool, const EngineO
                                        .logit_rows = options_.max_sequences,
                                        .workers = pool.size(),
                                        .policy = options_.policy})),
-      route_stats_(size(model.info().moe_layers)),
+      routing_log_(model.info(), options_.recorder),
       logits_(size(options_.max_sequences) * size(model.info().vocab)),
       picks_(size(options_.max_sequences)),
       tops_(size(options_.max_sequences) * kMaxTopLogprobs) {
@@ -147,7 +147,8 @@ bool Engine::step() {
   take_in();
   if (scheduler_.schedule(batch_)) {
     const models::StepContext context{
-        .pool = pool_, .kv = kv_, .policy = options_.policy, .stats = route_stats_, .observer = nullptr};
+        .pool = pool_, .kv = kv_, .policy = options_.policy, .routing = &routing_log_, .observer = nullptr};
+    routing_log_.begin(batch_, counters_.steps);
     model_.forward(batch_, context, *workspace_, logits_.span());
     sample();
     commit(start);
@@ -221,9 +222,6 @@ void Engine::commit(std::chrono::steady_clock::time_point start) {
   counters_.generated_tokens += size(pick);
   counters_.prefill_rows += size(prefill_rows);
   const bool decode_only = prefill_rows == 0;
-  for (const routing::RouteStats& layer : route_stats_) {
-    (decode_only ? counters_.decode_routing : counters_.mixed_routing).add(layer);
-  }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   counters_.steps += 1;
   counters_.step_seconds += elapsed.count();
@@ -258,6 +256,8 @@ void Engine::publish() {
   counters_.waiting = scheduler_.waiting();
   counters_.kv_blocks_total = scheduler_.blocks().capacity();
   counters_.kv_blocks_used = counters_.kv_blocks_total - scheduler_.blocks().free_blocks();
+  counters_.decode_routing = routing_log_.decode().totals();
+  counters_.mixed_routing = routing_log_.mixed().totals();
   stats_.store(counters_);
 }
 

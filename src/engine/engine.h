@@ -22,6 +22,7 @@
 #include "base/thread_pool.h"
 #include "cache/kv_store.h"
 #include "engine/request.h"
+#include "engine/routing_log.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
@@ -40,6 +41,9 @@ struct EngineOptions {
   int kv_blocks = 0;           // of cache::kBlockTokens tokens; 0: enough for all sequences at full length
   cache::KvType kv_type = cache::KvType::kBF16;
   routing::RoutingPolicy policy{};  // exact by default
+  // Writes down the routing of every step, on the engine's thread; for studies, since it formats text. Must
+  // outlive the engine.
+  routing::Recorder* recorder = nullptr;
 };
 
 // The prompt leaves no room for an answer in the context. Its own type because clients get a code of its own.
@@ -74,6 +78,8 @@ class Engine {
   // Ends the request by the end of the next step; one that is not known or has ended is left alone.
   void cancel(RequestId id);
   EngineStats stats() const { return stats_.load(); }
+  // Layer by layer, for any thread.
+  const RoutingLog& routing_log() const { return routing_log_; }
 
   // Schedules, runs and commits one batch. False when there was nothing to do.
   bool step();
@@ -128,12 +134,12 @@ class Engine {
   cache::KvStore kv_;
   std::unique_ptr<models::Workspace> workspace_;
   models::Batch batch_;
-  std::vector<routing::RouteStats> route_stats_;  // [moe_layers]
-  base::AlignedBuffer<float> logits_;             // [max_sequences, vocab]
-  std::vector<Sampler> samplers_;                 // one for each worker of the pool
-  std::vector<Sequence*> sampled_;                // [logit rows] whose next token is picked
-  std::vector<TokenLogprob> picks_;               // [logit rows]
-  std::vector<TokenLogprob> tops_;                // [logit rows, kMaxTopLogprobs]
+  RoutingLog routing_log_;
+  base::AlignedBuffer<float> logits_;  // [max_sequences, vocab]
+  std::vector<Sampler> samplers_;      // one for each worker of the pool
+  std::vector<Sequence*> sampled_;     // [logit rows] whose next token is picked
+  std::vector<TokenLogprob> picks_;    // [logit rows]
+  std::vector<TokenLogprob> tops_;     // [logit rows, kMaxTopLogprobs]
   std::vector<Report> reports_;
   EngineStats counters_;
   Snapshot<EngineStats> stats_;

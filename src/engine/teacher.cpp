@@ -36,7 +36,7 @@ Teacher::Teacher(const models::Model& model, base::ThreadPool& pool, const Optio
                                        .policy = options_.policy})),
       tables_(size(options_.sequences)),
       lengths_(tables_.size(), 0),
-      route_stats_(size(model.info().moe_layers)),
+      routing_log_(model.info(), nullptr),
       logits_(size(options_.chunk) * size(model.info().vocab)) {
   std::int32_t block = 0;
   for (cache::BlockTable& table : tables_) {
@@ -58,7 +58,8 @@ void Teacher::add_row(int sequence, std::int32_t id, routing::RowRole role) {
 
 void Teacher::run() {
   const models::StepContext context{
-      .pool = pool_, .kv = kv_, .policy = options_.policy, .stats = route_stats_, .observer = nullptr};
+      .pool = pool_, .kv = kv_, .policy = options_.policy, .routing = &routing_log_, .observer = nullptr};
+  routing_log_.begin(batch_, step_++);
   const std::size_t wanted = batch_.logit_rows.size() * size(model_.info().vocab);
   model_.forward(batch_, context, *workspace_, logits_.span().first(wanted));
 }

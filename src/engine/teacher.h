@@ -13,6 +13,7 @@
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "cache/kv_store.h"
+#include "engine/routing_log.h"
 #include "models/batch.h"
 #include "models/model.h"
 #include "routing/routing_policy.h"
@@ -43,8 +44,8 @@ class Teacher {
   // Appends one token to every sequence, as decode rows. Returns their logits, [sequences, vocab], valid
   // until the next call.
   std::span<const float> decode(std::span<const std::int32_t> ids);
-  // Of the last batch, [moe_layers].
-  std::span<const routing::RouteStats> route_stats() const { return route_stats_; }
+  // What the routing of all calls of decode() cost.
+  const routing::RoutingStatistics& decode_routing() const { return routing_log_.decode(); }
 
  private:
   void add_row(int sequence, std::int32_t id, routing::RowRole role);
@@ -58,7 +59,8 @@ class Teacher {
   std::vector<cache::BlockTable> tables_;  // [sequences] all blocks for `tokens`, from the start
   std::vector<int> lengths_;               // [sequences] tokens so far
   models::Batch batch_;
-  std::vector<routing::RouteStats> route_stats_;
+  RoutingLog routing_log_;
+  std::uint64_t step_ = 0;
   base::AlignedBuffer<float> logits_;  // [chunk, vocab]
 };
 

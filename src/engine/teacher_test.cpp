@@ -55,7 +55,10 @@ TEST(Teacher, DecodesSequencesOfUnequalLengthTogether) {
       EXPECT_EQ(row(logits, i), expected(sequences[i])) << "step " << step << " sequence " << i;
     }
   }
-  EXPECT_EQ(teacher.route_stats()[0].decode_rows, 3);
+  const routing::LayerTotals totals = teacher.decode_routing().snapshot(1);
+  EXPECT_EQ(totals.layer_steps, 17U);
+  EXPECT_EQ(totals.decode_rows, 51U);
+  EXPECT_EQ(totals.experts_exact, 6U * 17);
 }
 
 TEST(Teacher, RefusesMoreThanTheContext) {

@@ -128,9 +128,9 @@ class GlmMoeDsa : public Model {
              .vocab = h_.vocab,
              .max_context = h_.max_context,
              .layers = h_.layers,
-             .experts = h_.router.experts,
-             .top_k = h_.router.top_k,
+             .router = h_.router,
              .dense_bytes = head_.bytes()};
+    info_.router.correction_bias.clear();
     for (int i = 0; i < h_.layers; ++i) load_layer(file, i, options.pool);
   }
 
@@ -163,10 +163,8 @@ class GlmMoeDsa : public Model {
 
       norm_rows(context, x, layer.attention_norm, h_.norm_eps, count, w.normed.data());
       if (layer.moe) {
-        auto* stats = step.stats.empty() ? nullptr : &step.stats[moe_index];
-        layer.moe->apply(context, w.normed.data(), batch.roles, h_.hidden, moe_index, step.policy, w.moe,
-                         w.gated, w.block_out.data(), stats);
-        ++moe_index;
+        layer.moe->apply(context, w.normed.data(), batch.roles, h_.hidden, moe_index++, step.policy, w.moe,
+                         w.gated, w.block_out.data(), step.routing);
       } else {
         const nn::ExpertGroup group{&*layer.dense_mlp,
                                     std::span(w.all_rows).first(static_cast<std::size_t>(count))};

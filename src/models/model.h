@@ -17,7 +17,8 @@
 #include "cache/kv_store.h"
 #include "kernels/kernels.h"
 #include "models/batch.h"
-#include "routing/route_plan.h"
+#include "routing/route_observer.h"
+#include "routing/router_spec.h"
 #include "routing/routing_policy.h"
 
 namespace tagalong::checkpoint {
@@ -32,8 +33,8 @@ struct ModelInfo {
   int max_context = 0;  // positions a sequence may have
   int layers = 0;
   int moe_layers = 0;
-  int experts = 0;  // routed experts of a MoE layer
-  int top_k = 0;
+  routing::RouterSpec
+      router{};  // of every MoE layer, but for the bias and the table that each has of its own
   std::size_t expert_bytes = 0;  // weights of one routed expert, as they are streamed
   std::size_t dense_bytes = 0;   // weights that every step streams, whatever the routing
   std::vector<int> kv_planes{};  // widths for the KvStore
@@ -60,8 +61,8 @@ struct StepContext {
   base::ThreadPool& pool;
   cache::KvStore& kv;
   const routing::RoutingPolicy& policy;
-  std::span<routing::RouteStats> stats;  // [moe_layers], written by forward(); or empty
-  const Observer* observer = nullptr;    // for tests and tools
+  routing::RouteObserver* routing = nullptr;  // told of every MoE layer
+  const Observer* observer = nullptr;         // for tests and tools
 };
 
 class Model {

@@ -86,8 +86,8 @@ TEST(LoadModel, CountsBytesAndPlanes) {
   EXPECT_EQ(info.architecture, "glm_moe_dsa");
   EXPECT_EQ(info.layers, 3);
   EXPECT_EQ(info.moe_layers, 2);
-  EXPECT_EQ(info.experts, 8);
-  EXPECT_EQ(info.top_k, 3);
+  EXPECT_EQ(info.router.experts, 8);
+  EXPECT_EQ(info.router.top_k, 3);
   EXPECT_EQ(info.expert_bytes, 3U * 64 * 64 * 2);
   // Latent, rotated key (padded to 16) and index key of each layer.
   EXPECT_EQ(info.kv_planes, (std::vector<int>{32, 16, 16, 32, 16, 16, 32, 16, 16}));

@@ -12,13 +12,13 @@ MoeWorkspace::MoeWorkspace(const routing::RouterSpec& spec, int max_rows,
 
 void Moe::apply(const Context& context, const float* x, std::span<const routing::RowRole> roles, int hidden,
                 int layer, const routing::RoutingPolicy& policy, MoeWorkspace& workspace,
-                GatedWorkspace& gated, float* out, routing::RouteStats* stats) const {
+                GatedWorkspace& gated, float* out, routing::RouteObserver* observer) const {
   const int rows = static_cast<int>(roles.size());
   router.apply(context, x, rows, workspace.logits.data(), workspace.unused);
   const std::size_t logit_count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(spec.experts);
   routing::route({.logits = workspace.logits.span().first(logit_count), .roles = roles, .layer = layer}, spec,
                  policy, workspace.scratch, workspace.plan);
-  if (stats != nullptr) *stats = workspace.plan.stats;
+  if (observer != nullptr) observer->routed(layer, roles, workspace.plan);
 
   const auto active = workspace.plan.active_experts();
   for (std::size_t i = 0; i < active.size(); ++i) {

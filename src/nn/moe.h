@@ -13,6 +13,7 @@
 #include "nn/gated_experts.h"
 #include "nn/linear.h"
 #include "routing/route.h"
+#include "routing/route_observer.h"
 #include "routing/route_plan.h"
 #include "routing/router_spec.h"
 #include "routing/routing_policy.h"
@@ -38,11 +39,11 @@ class Moe {
   Linear router;                      // [experts, hidden], F32 or BF16
   std::vector<GatedWeights> experts;  // [plan experts]: the routed ones, then the shared one if there is one
 
-  // x, out: [rows, hidden]; `layer` counts MoE layers from 0. stats, if given, receives what the routing of
-  // this step cost.
+  // x, out: [rows, hidden]; `layer` counts MoE layers from 0. The observer, if given, is told the plan, which
+  // stays in the workspace.
   void apply(const Context& context, const float* x, std::span<const routing::RowRole> roles, int hidden,
              int layer, const routing::RoutingPolicy& policy, MoeWorkspace& workspace, GatedWorkspace& gated,
-             float* out, routing::RouteStats* stats) const;
+             float* out, routing::RouteObserver* observer) const;
 };
 
 }  // namespace tagalong::nn

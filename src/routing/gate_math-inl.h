@@ -15,21 +15,21 @@
 //   sigmoid: exp, a sum and a quotient: below 6 u. sqrt_softplus: (5 u + 3 u + u) / 2 + u: below 6 u.
 // The tests hold all of them to 8 u = 2^-21, and to the smallest denormal below the normal range.
 
+inline constexpr float kLog2E = 1.44269502F;
+// ln 2 = high + low; high has 15 bits, so n * high and the first difference are exact for |n| <= 256.
+inline constexpr float kLn2High = 0.693145752F;
+inline constexpr float kLn2Low = 1.42860677e-6F;
+inline constexpr float kExpSeries[] = {1.0F / 5040.0F, 1.0F / 720.0F, 1.0F / 120.0F, 1.0F / 24.0F,
+                                       1.0F / 6.0F,    0.5F,          1.0F,          1.0F};
+
 // e^x for x <= 0. At -104 and below the scaled polynomial lies under half the smallest denormal and becomes
 // 0. NaN gives a number: callers that may meet one ask is_nan.
 inline Vec exp_negative(Vec x) {
   const Vec clamped = max(x, set1(-104.0F));
-  const Vec n = nearest(mul(clamped, set1(1.44269502F)));
-  // ln 2 = high + low; high has 15 bits, so n * high and the first difference are exact for |n| <= 256.
-  const Vec r = fma(n, set1(-1.42860677e-6F), fma(n, set1(-0.693145752F), clamped));
-  Vec poly = set1(1.0F / 5040.0F);
-  poly = fma(poly, r, set1(1.0F / 720.0F));
-  poly = fma(poly, r, set1(1.0F / 120.0F));
-  poly = fma(poly, r, set1(1.0F / 24.0F));
-  poly = fma(poly, r, set1(1.0F / 6.0F));
-  poly = fma(poly, r, set1(0.5F));
-  poly = fma(poly, r, set1(1.0F));
-  poly = fma(poly, r, set1(1.0F));
+  const Vec n = nearest(mul(clamped, set1(kLog2E)));
+  const Vec r = fma(n, set1(-kLn2Low), fma(n, set1(-kLn2High), clamped));
+  Vec poly = set1(kExpSeries[0]);
+  for (int i = 1; i < 8; ++i) poly = fma(poly, r, set1(kExpSeries[i]));
   return scale(poly, n);
 }
 

@@ -13,18 +13,22 @@ void build_csr(RoutePlan& plan, std::vector<std::int32_t>& positions) {
     for (const std::int32_t id : plan.ids_of(static_cast<int>(row)))
       ++positions[static_cast<std::size_t>(id)];
   }
-  plan.active_count = 0;
+  // Counted in locals: through the plan each expert would wait for the store of the one before.
+  std::int32_t* const active = plan.active.data();
+  std::int32_t* const offsets = plan.offsets.data();
+  std::size_t active_count = 0;
   std::int32_t total = 0;
   for (std::size_t id = 0; id < experts; ++id) {
     const std::int32_t size = positions[id];
     positions[id] = total;
     // Written always and kept if used: which experts are active is nothing a processor could foresee.
-    plan.active[static_cast<std::size_t>(plan.active_count)] = static_cast<std::int32_t>(id);
-    plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
-    plan.active_count += static_cast<int>(size != 0);
+    active[active_count] = static_cast<std::int32_t>(id);
+    offsets[active_count] = total;
+    active_count += static_cast<std::size_t>(size != 0);
     total += size;
   }
-  plan.offsets[static_cast<std::size_t>(plan.active_count)] = total;
+  offsets[active_count] = total;
+  plan.active_count = static_cast<int>(active_count);
   for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {
     for (std::size_t slot = row * slots, end = slot + static_cast<std::size_t>(plan.row_counts[row]);
          slot < end; ++slot) {

@@ -50,34 +50,22 @@ std::string_view to_string(RecorderMode mode) {
 
 Recorder::Recorder(RecorderMode mode, std::string_view model, const RoutingPolicy& policy,
                    const RouterSpec& spec, int layers, std::ostream& out)
-    : mode_(mode), out_(out), layers_(static_cast<std::size_t>(layers)) {
-  for (Sums& sums : layers_) sums.tokens.resize(static_cast<std::size_t>(spec.plan_experts()));
+    : mode_(mode), out_(out), statistics_(layers, spec.plan_experts()) {
   fmt::format_to(std::back_inserter(line_),
                  R"({{"model":{},"mode":"{}","policy":{},"scoring":"{}","n_experts":{},"top_k":{},)"
-                 R"("fused_shared_experts":{},"scaling":{},"renormalise":{},"layers":{}}})",
+                 R"("fused_shared_experts":{},"scaling":{},"renormalise":{},"layers":{},"ranked":true}})",
                  quoted(model), to_string(mode), quoted(to_string(policy)), to_string(spec.scoring),
                  spec.experts, spec.top_k, spec.fused_shared_experts, spec.scaling, spec.renormalise, layers);
   write_line();
 }
 
 void Recorder::record(std::uint64_t step, int layer, const RoutePlan& plan, std::span<const RowRole> roles) {
-  CHECK(layer >= 0 && static_cast<std::size_t>(layer) < layers_.size(), "layer {}", layer);
   CHECK(roles.size() == static_cast<std::size_t>(plan.rows), "{} roles of {} rows", roles.size(), plan.rows);
-  Sums& sums = layers_[static_cast<std::size_t>(layer)];
-  const RouteStats& stats = plan.stats;
   if (mode_ == RecorderMode::kStat) {
-    ++sums.steps;
-    sums.experts_exact += static_cast<std::uint64_t>(stats.experts_exact);
-    sums.experts += static_cast<std::uint64_t>(stats.experts);
-    sums.replaced_slots += static_cast<std::uint64_t>(stats.replaced_slots);
-    sums.decode_rows += static_cast<std::uint64_t>(stats.decode_rows);
-    sums.kept_mass += stats.kept_mass * stats.decode_rows;
-    for (int i = 0; i < plan.active_count; ++i) {
-      sums.tokens[static_cast<std::size_t>(plan.active_experts()[static_cast<std::size_t>(i)])] +=
-          plan.entries_of(i).size();
-    }
+    statistics_.add(layer, plan);
     return;
   }
+  const RouteStats& stats = plan.stats;
   auto out = std::back_inserter(line_);
   fmt::format_to(out,
                  R"({{"step":{},"layer":{},"B":{},"experts_exact":{},"experts":{},"kept_mass":{},)"
@@ -117,16 +105,13 @@ void Recorder::record(std::uint64_t step, int layer, const RoutePlan& plan, std:
 
 void Recorder::finish() {
   if (mode_ != RecorderMode::kStat) return;
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    const Sums& sums = layers_[layer];
-    const double steps = sums.steps == 0 ? 1.0 : static_cast<double>(sums.steps);
+  for (int layer = 0; layer < statistics_.layers(); ++layer) {
+    const LayerTotals totals = statistics_.snapshot(layer);
     fmt::format_to(std::back_inserter(line_),
                    R"({{"layer":{},"steps":{},"mean_experts_exact":{},"mean_experts":{},"kept_mass":{},)"
                    R"("replaced_slots":{},"tokens":[{}]}})",
-                   layer, sums.steps, static_cast<double>(sums.experts_exact) / steps,
-                   static_cast<double>(sums.experts) / steps,
-                   sums.decode_rows == 0 ? 1.0 : sums.kept_mass / static_cast<double>(sums.decode_rows),
-                   sums.replaced_slots, fmt::join(sums.tokens, ","));
+                   layer, totals.layer_steps, totals.mean_experts_exact(), totals.mean_experts(),
+                   totals.mean_kept_mass(), totals.replaced_slots, fmt::join(totals.tokens, ","));
     write_line();
   }
 }

@@ -10,10 +10,10 @@
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "routing/route_plan.h"
 #include "routing/row_role.h"
+#include "routing/statistics.h"
 
 namespace tagalong::routing {
 
@@ -36,22 +36,12 @@ class Recorder {
   void finish();
 
  private:
-  struct Sums {
-    std::uint64_t steps = 0;
-    std::uint64_t experts_exact = 0;
-    std::uint64_t experts = 0;
-    std::uint64_t replaced_slots = 0;
-    std::uint64_t decode_rows = 0;
-    double kept_mass = 0.0;
-    std::vector<std::uint64_t> tokens{};
-  };
-
   void write_line();
 
   RecorderMode mode_;
   std::ostream& out_;
   std::string line_;
-  std::vector<Sums> layers_;
+  RoutingStatistics statistics_;  // what `stat` gathers
 };
 
 }  // namespace tagalong::routing

@@ -27,6 +27,8 @@ void check_capacity(const RouteInput& input, const RouterSpec& spec, const Routi
   const auto experts = static_cast<std::size_t>(spec.experts);
   CHECK(input.logits.size() == rows * experts, "{} logits for {} rows of {}", input.logits.size(), rows,
         experts);
+  CHECK(input.keys.empty() || input.keys.size() == rows * experts, "{} keys for {} rows of {}",
+        input.keys.size(), rows, experts);
   CHECK(rows <= scratch.norms.size() && code_stride(spec) <= scratch.widest_row,
         "{} rows of {} experts in a smaller scratch", rows, experts);
   CHECK(static_cast<std::size_t>(std::max(spec.top_k, policy.k_max)) <= scratch.most_choices, "k_max {}",
@@ -55,7 +57,12 @@ bool choose_exact(const PolicyStep& step, int row, bool keep_codes) {
   const float* bias = spec.correction_bias.empty() ? nullptr : spec.correction_bias.data();
   // Sums of two logits do not rank like sums of two scores: such groups need scores as keys, bias or not.
   if (bias == nullptr && spec.group_score == GroupScore::kSumOfTopTwo) bias = scratch.zeros.data();
-  const bool nan = scratch.kernels->codes(spec.scoring, logits, bias, spec.experts, norm, codes);
+  const float* ranked = logits;
+  if (!step.input.keys.empty()) {
+    ranked = step.input.keys.data() + r * static_cast<std::size_t>(spec.experts);
+    bias = nullptr;
+  }
+  const bool nan = scratch.kernels->codes(spec.scoring, ranked, bias, spec.experts, norm, codes);
   std::int32_t* ids = scratch.exact_ids.data() + r * static_cast<std::size_t>(spec.top_k);
   if (!spec.hash_table.empty()) {
     const auto k = static_cast<std::size_t>(spec.top_k);

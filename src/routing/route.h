@@ -20,8 +20,10 @@
 namespace tagalong::routing {
 
 struct RouteInput {
-  std::span<const float> logits;              // [rows, experts]
-  std::span<const RowRole> roles;             // [rows]
+  std::span<const float> logits;   // [rows, experts]
+  std::span<const float> keys{};   // [rows, experts] what ranks in place of score and bias; or empty.
+                                   // For replays, which know the order but not the bias
+  std::span<const RowRole> roles;  // [rows]
   std::span<const std::int32_t> token_ids{};  // [rows], read by layers with a hash table only
   int layer = 0;                              // MoE layer counted from 0, for per-layer knobs
   std::uint64_t step = 0;                     // of the engine; only controls that draw at random look at it

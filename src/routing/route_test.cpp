@@ -130,6 +130,22 @@ TEST(Route, KeysOneStepApartAreToldApart) {
   EXPECT_EQ(ids(route_rows({0, 0, 0}, spec), 0), (std::vector<int>{1}));
 }
 
+TEST(Route, GivenKeysRankInPlaceOfScoreAndBias) {
+  RouterSpec spec{.scoring = Scoring::kSigmoid, .experts = 4, .top_k = 2};
+  spec.correction_bias = {9, 0, 0, 0};
+  const std::vector<float> logits = {3, 2, 1, 0};
+  const std::vector<float> keys = {-4, -3, -1, -2};
+  const std::vector<RowRole> roles = {RowRole::kDecode};
+  RouteScratch scratch;
+  RoutePlan plan;
+  scratch.reserve(1, spec);
+  plan.reserve(1, spec);
+  route({.logits = logits, .keys = keys, .roles = roles}, spec, {}, scratch, plan);
+  EXPECT_EQ(ids(plan, 0), (std::vector<int>{2, 3}));
+  const double one = 1 / (1 + std::exp(-1.0));
+  EXPECT_NEAR(static_cast<double>(plan.weights_of(0)[0]), one / (one + 0.5), 1e-6);
+}
+
 TEST(Route, VotesFollowLayerAndRows) {
   const RoutingPolicy policy = parse_policy("oea:k0=4,k0_by_layer=8/6,k0_by_rows=16:3/32:2");
   EXPECT_EQ(votes_per_row(policy, 0, 15), 8);

@@ -1,5 +1,6 @@
 // What routing costs per call on one core. "share_of_exact" is the time divided by that of the exact selector
 // on the same rows, both as the least of the repetitions inside the run, which a busy machine disturbs least.
+// One set of instructions alone: --benchmark_filter=isa:2 (1 scalar, 2 AVX2, 3 AVX-512).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Bench {
   static constexpr std::size_t kBatches = 16;
   std::size_t next_batch = 0;
 
-  explicit Bench(int rows, RouteIsa isa = RouteIsa::kBest, int experts = 256, int k = 8) : scratch(isa) {
+  explicit Bench(int rows, RouteIsa isa, int experts = 256, int k = 8) : scratch(isa) {
     spec.scoring = Scoring::kSigmoid;
     spec.experts = experts;
     spec.top_k = k;
@@ -62,35 +63,40 @@ void run(benchmark::State& state, Bench& bench, const RoutingPolicy& policy) {
   state.counters["share_of_exact"] = least / exact;
 }
 
+// Whether to go on with state.range(0) as the instruction set; names it in the report.
+bool name_isa(benchmark::State& state) {
+  const auto isa = static_cast<RouteIsa>(state.range(0));
+  if (!available(isa)) {
+    state.SkipWithError("this CPU does not have it");
+    return false;
+  }
+  state.SetLabel(row_kernels(isa).name);
+  return true;
+}
+
+// Arguments: instruction set, rows.
 void biased_top8_of_256(benchmark::State& state) {
-  Bench bench(static_cast<int>(state.range(0)));
+  if (!name_isa(state)) return;
+  Bench bench(static_cast<int>(state.range(1)), static_cast<RouteIsa>(state.range(0)));
   run(state, bench, {});
 }
 
 void simplified_oea(benchmark::State& state) {
-  Bench bench(static_cast<int>(state.range(0)));
+  if (!name_isa(state)) return;
+  Bench bench(static_cast<int>(state.range(1)), static_cast<RouteIsa>(state.range(0)));
   run(state, bench, parse_policy("oea:k0=4"));
 }
 
-void by_instruction_set(benchmark::State& state) {
-  const auto isa = static_cast<RouteIsa>(state.range(0));
-  if (!available(isa)) {
-    state.SkipWithError("this CPU does not have it");
-    return;
-  }
-  Bench bench(16, isa);
-  state.SetLabel(bench.scratch.kernels->name);
-  run(state, bench, {});
-}
-
 void top32_of_512(benchmark::State& state) {
-  Bench bench(16, RouteIsa::kBest, 512, 32);
+  if (!name_isa(state)) return;
+  Bench bench(16, static_cast<RouteIsa>(state.range(0)), 512, 32);
   run(state, bench, {});
 }
 
 // The two inner loops alone, in nanoseconds per row.
 void keys_of_a_row(benchmark::State& state) {
-  Bench bench(16);
+  if (!name_isa(state)) return;
+  Bench bench(16, static_cast<RouteIsa>(state.range(0)));
   const RowKernels& kernels = *bench.scratch.kernels;
   for (auto _ : state) {
     kernels.codes(Scoring::kSigmoid, bench.logits.data(), bench.spec.correction_bias.data(), 256, {},
@@ -100,7 +106,8 @@ void keys_of_a_row(benchmark::State& state) {
 }
 
 void top_k_of_a_row(benchmark::State& state) {
-  Bench bench(16);
+  if (!name_isa(state)) return;
+  Bench bench(16, static_cast<RouteIsa>(state.range(0)));
   bench.seconds(parse_policy("oea:k0=4"));  // leaves the keys of all rows behind, as exact routing does not
   int row = 0;
   for (auto _ : state) {
@@ -110,12 +117,21 @@ void top_k_of_a_row(benchmark::State& state) {
   }
 }
 
-BENCHMARK(keys_of_a_row);
-BENCHMARK(top_k_of_a_row);
-BENCHMARK(biased_top8_of_256)->RangeMultiplier(4)->Range(1, 4096)->Arg(16)->UseManualTime();
-BENCHMARK(simplified_oea)->RangeMultiplier(4)->Range(16, 4096)->UseManualTime();
-BENCHMARK(by_instruction_set)->DenseRange(1, 3)->UseManualTime();
-BENCHMARK(top32_of_512)->UseManualTime();
+void each_isa(benchmark::internal::Benchmark* bench) { bench->DenseRange(1, 3); }
+
+// The scalar reference at the rows of the bars only; the others up to 4096 rows.
+void isas_and_rows(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"isa", "rows"})->Args({1, 16})->UseManualTime();
+  for (const int isa : {2, 3}) {
+    for (int rows = 1; rows <= 4096; rows *= 4) bench->Args({isa, rows});
+  }
+}
+
+BENCHMARK(keys_of_a_row)->Apply(each_isa);
+BENCHMARK(top_k_of_a_row)->Apply(each_isa);
+BENCHMARK(biased_top8_of_256)->Apply(isas_and_rows);
+BENCHMARK(simplified_oea)->Apply(isas_and_rows);
+BENCHMARK(top32_of_512)->Apply(each_isa)->UseManualTime();
 
 }  // namespace
 }  // namespace tagalong::routing

@@ -2,7 +2,7 @@
 // there is no include guard. Needs further:
 //   load_partial (the first n elements, NaN beyond), store_partial, store_codes (order codes of keys that are
 //   not -0; kNanCode where the mask says so), either (of two masks), any, any_of_first (n elements of a
-//   mask).
+//   mask). And usual_sigmoid_codes, as in usual_keys-inl.h.
 
 inline constexpr int kSumLanes = 16;  // partial sums of every sum, whatever the vector's width
 inline constexpr int kVecsPerSum = kSumLanes / kLanes;
@@ -64,6 +64,7 @@ inline Mask store_biased(Vec l, Vec bias, Vec largest, Vec sum, std::uint32_t* o
 
 template <Scoring kScoring>
 inline bool biased_codes(const float* logits, const float* bias, int n, RowNorm norm, std::uint32_t* out) {
+  if (kScoring == Scoring::kSigmoid && usual_sigmoid_codes(logits, bias, n, out)) return false;
   const Vec largest = set1(norm.largest);
   const Vec sum = set1(norm.sum);
   Mask nan = is_nan(largest);  // none: the largest is a number

@@ -56,21 +56,44 @@ inline Vec power_of_two(Vec n) {
   const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
   return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
 }
-// In two halves: the first product is exact, the second rounds, even into the denormals.
 inline Vec scale(Vec a, Vec n) {
+  // Where 2^n is a normal number in all lanes one product does, rounded once.
+  if (_mm256_movemask_ps(less(n, set1(-126.0F))) == 0) [[likely]]
+    return mul(a, power_of_two(n));
+  // Else in two halves: the first product is exact, the second rounds, even into the denormals.
   const Vec half = nearest(mul(n, set1(0.5F)));
   return mul(mul(a, power_of_two(half)), power_of_two(sub(n, half)));
 }
-inline void store_codes(std::uint32_t* p, Vec key, Mask nan) {
+inline Vec max_bits(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+inline bool any_bits_above(Vec a, Vec limit) {
+  return any(_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_castps_si256(a), _mm256_castps_si256(limit))));
+}
+inline Vec add_exponent(Vec a, Vec shifted) {
+  const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), exponent));
+}
+inline Vec select_negative(Vec sign, Vec a, Vec b) { return _mm256_blendv_ps(b, a, sign); }
+inline __m256i order_codes(Vec key) {
   const __m256i bits = _mm256_castps_si256(key);
   const __m256i flip =
       _mm256_or_si256(_mm256_srai_epi32(bits, 31), _mm256_set1_epi32(std::numeric_limits<int>::min()));
-  const Vec code = _mm256_castsi256_ps(_mm256_xor_si256(bits, flip));
+  return _mm256_xor_si256(bits, flip);
+}
+inline void store_codes(std::uint32_t* p, Vec key) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), order_codes(key));
+}
+inline void store_codes(std::uint32_t* p, Vec key, Mask nan) {
+  const Vec code = _mm256_castsi256_ps(order_codes(key));
   const Vec nan_code = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kNanCode)));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_castps_si256(select(nan, nan_code, code)));
 }
 
 #include "routing/gate_math-inl.h"
+
+#include "routing/usual_keys-inl.h"
+
 #include "routing/row_kernels-inl.h"
 
 inline __m256i load_allowed(const std::uint32_t* codes, const std::uint64_t* allowed, int i) {
@@ -85,23 +108,27 @@ inline __m256i exchange(__m256i a, __m256i partner, __m256i keep_larger) {
   return _mm256_blendv_epi8(_mm256_min_epu32(a, partner), _mm256_max_epu32(a, partner), keep_larger);
 }
 
+// Sorts 8 unsigned codes that rise and then fall, or fall and then rise, smallest first.
+inline __m256i merge8(__m256i a) {
+  a = exchange(a, _mm256_permute4x64_epi64(a, 0x4e), _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1));
+  a = exchange(a, _mm256_shuffle_epi32(a, 0x4e), _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1));
+  return exchange(a, _mm256_shuffle_epi32(a, 0xb1), _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1));
+}
+
 // Sorts 8 unsigned codes, smallest first: a bitonic network.
 inline __m256i sort8(__m256i a) {
   const __m256i odd = _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1);
   const __m256i upper2 = _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1);
-  const __m256i upper4 = _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1);
-  const __m256i reverse = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
   a = exchange(a, _mm256_shuffle_epi32(a, 0xb1), odd);
   a = exchange(a, _mm256_shuffle_epi32(a, 0x1b), upper2);
   a = exchange(a, _mm256_shuffle_epi32(a, 0xb1), odd);
-  a = exchange(a, _mm256_permutevar8x32_epi32(a, reverse), upper4);
-  a = exchange(a, _mm256_shuffle_epi32(a, 0x4e), upper2);
-  return exchange(a, _mm256_shuffle_epi32(a, 0xb1), odd);
+  // Four rising twice: with the upper half turned around they rise and fall.
+  return merge8(_mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(0, 1, 2, 3, 7, 6, 5, 4)));
 }
 
-// A code that the k-th largest is not below: each of up to 8 groups of 8 columns gives its share of k column
-// maxima, and the least of those shares is a bound. kMaskedCode + 1, everything that may be chosen, where k
-// is too large for that.
+// A code that the k-th largest is not below, from the maxima of columns: where k columns hold an element that
+// large, so many elements are. kMaskedCode + 1, everything that may be chosen, where there are too few
+// columns.
 inline std::uint32_t lower_bound(const std::uint32_t* codes, int padded, const std::uint64_t* allowed,
                                  int k) {
   if (k > 48) return kMaskedCode + 1;
@@ -111,14 +138,25 @@ inline std::uint32_t lower_bound(const std::uint32_t* codes, int padded, const s
       columns[c] = _mm256_max_epu32(columns[c], load_allowed(codes, allowed, i + 8 * c));
     }
   }
-  // For small k fewer groups make the bound sharper: 2 groups of 8 for k up to 12, all 8 beyond.
-  const int groups = k <= 12 ? 2 : 8;
-  for (int c = groups; c < 8; ++c) columns[c % groups] = _mm256_max_epu32(columns[c % groups], columns[c]);
-  const int share = (k + groups - 1) / groups;
-  alignas(32) std::uint32_t sorted[8];
+  alignas(32) std::uint32_t sorted[16];
+  const auto store = [&](int at, __m256i v) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(sorted + at), v);
+  };
+  if (k <= 12) {
+    // The k-th largest of 16 columns.
+    for (int c = 2; c < 8; ++c) columns[c % 2] = _mm256_max_epu32(columns[c % 2], columns[c]);
+    const __m256i rising = sort8(columns[0]);
+    const __m256i falling =
+        _mm256_permutevar8x32_epi32(sort8(columns[1]), _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+    store(0, merge8(_mm256_min_epu32(rising, falling)));
+    store(8, merge8(_mm256_max_epu32(rising, falling)));
+    return sorted[16 - k] > kMaskedCode ? sorted[16 - k] : kMaskedCode + 1;
+  }
+  // An eighth of k from each eighth of 64 columns: the least of the eight is a bound.
+  const int share = (k + 7) / 8;
   std::uint32_t bound = std::numeric_limits<std::uint32_t>::max();
-  for (int c = 0; c < groups; ++c) {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(sorted), sort8(columns[c]));
+  for (const __m256i& column : columns) {
+    store(0, sort8(column));
     bound = bound < sorted[8 - share] ? bound : sorted[8 - share];
   }
   return bound > kMaskedCode ? bound : kMaskedCode + 1;
@@ -126,21 +164,61 @@ inline std::uint32_t lower_bound(const std::uint32_t* codes, int padded, const s
 
 #include "routing/top_k-inl.h"
 
+// Which of 32 codes are at least `least`, as bits.
+inline std::uint64_t hits32(const std::uint32_t* codes, const std::uint64_t* allowed, int i, __m256i least) {
+  const auto reach = [&](int c) {
+    const __m256i candidates = load_allowed(codes, allowed, i + 8 * c);
+    return _mm256_cmpeq_epi32(_mm256_max_epu32(candidates, least), candidates);
+  };
+  // Packing works on halves of 128 bits; the permutation puts the groups of four back in order.
+  const __m256i bytes =
+      _mm256_packs_epi16(_mm256_packs_epi32(reach(0), reach(1)), _mm256_packs_epi32(reach(2), reach(3)));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_permutevar8x32_epi32(bytes, order)));
+}
+
+// The k best of `count` <= 16 candidates, zeros behind them: each is placed by how many beat it, without a
+// branch.
+inline int place16(const std::uint64_t (&candidates)[16], int count, int k, std::int32_t* ids) {
+  // Composites are compared as signed numbers, the sign bit flipped in all. A lane of `places` loses one for
+  // each candidate that beats the lane's own.
+  const __m256i flip = _mm256_set1_epi64x(std::numeric_limits<long long>::min());
+  __m256i own[4];
+  __m256i places[4] = {};
+  for (int v = 0; v < 4; ++v) {
+    own[v] = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(candidates + 4 * v)), flip);
+  }
+  for (int i = 0; i < count; ++i) {
+    const __m256i other = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(candidates[i])), flip);
+    for (int v = 0; v < 4; ++v) places[v] = _mm256_add_epi64(places[v], _mm256_cmpgt_epi64(other, own[v]));
+  }
+  long long place[16];
+  for (int v = 0; v < 4; ++v) _mm256_storeu_si256(reinterpret_cast<__m256i*>(place + 4 * v), places[v]);
+  std::int32_t placed[16];
+  for (int i = 0; i < count; ++i) {
+    placed[-place[i]] = static_cast<std::int32_t>(0xffffffffU - static_cast<std::uint32_t>(candidates[i]));
+  }
+  const int found = count < k ? count : k;
+  for (int i = 0; i < found; ++i) ids[i] = placed[i];
+  return found;
+}
+
 int top_k(const std::uint32_t* codes, int n, const std::uint64_t* allowed, int k, std::int32_t* ids) {
   const int padded = (n + kCodeAlign - 1) / kCodeAlign * kCodeAlign;
-  const std::uint32_t bound = lower_bound(codes, padded, allowed, k);
-  const __m256i least = _mm256_set1_epi32(static_cast<int>(bound));
-  BestList best(k);
-  for (int i = 0; i < padded; i += 8) {
-    const __m256i candidates = load_allowed(codes, allowed, i);
-    const __m256i hit = _mm256_cmpeq_epi32(_mm256_max_epu32(candidates, least), candidates);
-    auto hits = static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(hit)));
-    for (; hits != 0; hits &= hits - 1) {
-      const int id = i + std::countr_zero(hits);
-      best.offer(codes[id], id);
-    }
+  const __m256i least = _mm256_set1_epi32(static_cast<int>(lower_bound(codes, padded, allowed, k)));
+  std::uint64_t hits[kMaxExperts / 64];
+  int total = 0;
+  for (int word = 0; word < padded / 64; ++word) {
+    hits[word] = hits32(codes, allowed, word * 64, least) | hits32(codes, allowed, word * 64 + 32, least)
+                                                                << 32;
+    total += std::popcount(hits[word]);
   }
-  return best.write(ids);
+  if (total <= 16) {
+    std::uint64_t candidates[16] = {};
+    gather_hits(codes, hits, padded / 64, candidates);
+    return place16(candidates, total, k, ids);
+  }
+  return best_of_hits(codes, hits, padded / 64, k, ids);
 }
 
 }  // namespace

@@ -52,15 +52,35 @@ inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 inline Vec negative_abs(Vec a) { return _mm512_or_ps(a, set1(-0.0F)); }
 inline Vec nearest(Vec a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline Vec scale(Vec a, Vec n) { return _mm512_scalef_ps(a, n); }
-inline void store_codes(std::uint32_t* p, Vec key, Mask nan) {
+inline Vec max_bits(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+inline bool any_bits_above(Vec a, Vec limit) {
+  return _mm512_cmpgt_epu32_mask(_mm512_castps_si512(a), _mm512_castps_si512(limit)) != 0;
+}
+inline Vec add_exponent(Vec a, Vec shifted) {
+  const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+  return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), exponent));
+}
+inline Vec select_negative(Vec sign, Vec a, Vec b) {
+  return select(_mm512_movepi32_mask(_mm512_castps_si512(sign)), a, b);
+}
+inline __m512i order_codes(Vec key) {
   const __m512i bits = _mm512_castps_si512(key);
   // bits ^ (sign spread over all bits | the sign bit), in one three-operand step.
-  const __m512i code = _mm512_ternarylogic_epi32(bits, _mm512_srai_epi32(bits, 31),
-                                                 _mm512_set1_epi32(std::numeric_limits<int>::min()), 0x1e);
-  _mm512_storeu_si512(p, _mm512_mask_mov_epi32(code, nan, _mm512_set1_epi32(static_cast<int>(kNanCode))));
+  return _mm512_ternarylogic_epi32(bits, _mm512_srai_epi32(bits, 31),
+                                   _mm512_set1_epi32(std::numeric_limits<int>::min()), 0x1e);
+}
+inline void store_codes(std::uint32_t* p, Vec key) { _mm512_storeu_si512(p, order_codes(key)); }
+inline void store_codes(std::uint32_t* p, Vec key, Mask nan) {
+  const __m512i nan_code = _mm512_set1_epi32(static_cast<int>(kNanCode));
+  _mm512_storeu_si512(p, _mm512_mask_mov_epi32(order_codes(key), nan, nan_code));
 }
 
 #include "routing/gate_math-inl.h"
+
+#include "routing/usual_keys-inl.h"
+
 #include "routing/row_kernels-inl.h"
 
 // Sorts 16 unsigned codes, smallest first: a bitonic network, each step one shuffle, a minimum and a maximum.
@@ -123,11 +143,6 @@ inline std::uint32_t lower_bound(const std::uint32_t* codes, int padded, const s
 
 #include "routing/top_k-inl.h"
 
-// The code above and the complement of the id below: larger is better, and no two are equal.
-inline std::uint64_t composite(const std::uint32_t* codes, int id) {
-  return (std::uint64_t{codes[id]} << 32) | (0xffffffffU - static_cast<std::uint32_t>(id));
-}
-
 // The k best of at most 16 candidates: each is placed by how many beat it, without a branch.
 inline int place16(const std::uint64_t* candidates, int count, int k, std::int32_t* ids) {
   const __m512i low = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(first(count)), candidates);
@@ -166,22 +181,10 @@ int top_k(const std::uint32_t* codes, int n, const std::uint64_t* allowed, int k
   }
   if (total <= 16) {
     alignas(64) std::uint64_t candidates[16];
-    int count = 0;
-    for (int word = 0; word < padded / 64; ++word) {
-      for (std::uint64_t rest = hits[word]; rest != 0; rest &= rest - 1) {
-        candidates[count++] = composite(codes, word * 64 + std::countr_zero(rest));
-      }
-    }
-    return place16(candidates, count, k, ids);
+    gather_hits(codes, hits, padded / 64, candidates);
+    return place16(candidates, total, k, ids);
   }
-  BestList best(k);
-  for (int word = 0; word < padded / 64; ++word) {
-    for (std::uint64_t rest = hits[word]; rest != 0; rest &= rest - 1) {
-      const int id = word * 64 + std::countr_zero(rest);
-      best.offer(codes[id], id);
-    }
-  }
-  return best.write(ids);
+  return best_of_hits(codes, hits, padded / 64, k, ids);
 }
 
 }  // namespace

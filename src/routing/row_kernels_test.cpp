@@ -76,6 +76,47 @@ TEST(RowKernels, EveryInstructionSetScoresAndRanksAlike) {
   }
 }
 
+// Where e^-|l| turns denormal, and then 0, and where one logit of an otherwise usual row is not: the bias of
+// 0 leaves every bit of the score in the key.
+TEST(RowKernels, KeysAgreeWhereExponentialsGetSmall) {
+  const RowKernels& scalar = row_kernels(RouteIsa::kScalar);
+  ProblemMaker maker(22);
+  for (const RowKernels* kernels : vector_kernels()) {
+    for (const int n : {7, 8, 16, 24, 64, 72, 128, 160, 256, 257, 384}) {
+      for (int repeat = 0; repeat < 60; ++repeat) {
+        std::vector<float> logits(static_cast<std::size_t>(n));
+        const float centre = repeat % 2 == 0 ? 84.0F : 0.0F;
+        for (float& l : logits) {
+          l = (centre + static_cast<float>(maker.below(4096)) / 512.0F) * (maker.one_in(2) ? 1.0F : -1.0F);
+        }
+        constexpr float kOutliers[] = {-85.9999F,
+                                       -86.0F,
+                                       -86.0001F,
+                                       -87.5F,
+                                       -88.8F,
+                                       -103.9F,
+                                       -104.1F,
+                                       -1e30F,
+                                       99.0F,
+                                       -std::numeric_limits<float>::infinity(),
+                                       std::numeric_limits<float>::quiet_NaN()};
+        if (repeat % 3 > 0) {
+          logits[static_cast<std::size_t>(maker.below(n))] =
+              kOutliers[static_cast<std::size_t>(maker.below(static_cast<int>(std::size(kOutliers))))];
+        }
+        const std::vector<float> bias(logits.size(), 0.0F);
+        for (const Scoring scoring : {Scoring::kSigmoid, Scoring::kSqrtSoftplus}) {
+          std::vector<std::uint32_t> expected(padded(n), 77);
+          std::vector<std::uint32_t> codes(padded(n), 99);
+          ASSERT_EQ(scalar.codes(scoring, logits.data(), bias.data(), n, {}, expected.data()),
+                    kernels->codes(scoring, logits.data(), bias.data(), n, {}, codes.data()));
+          ASSERT_EQ(expected, codes) << kernels->name << " n " << n;
+        }
+      }
+    }
+  }
+}
+
 std::vector<int> sorted_top_k(const std::vector<std::uint32_t>& codes,
                               const std::vector<std::uint64_t>& allowed, int k) {
   std::vector<int> ids;

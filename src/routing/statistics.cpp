@@ -29,12 +29,29 @@ double LayerTotals::balancedness(int routed_experts) const {
              : static_cast<double>(sum) / static_cast<double>(routed_experts) / static_cast<double>(most);
 }
 
+void RoutingTotals::add(const RoutingTotals& other) {
+  layer_steps += other.layer_steps;
+  rows += other.rows;
+  decode_rows += other.decode_rows;
+  experts_exact += other.experts_exact;
+  experts += other.experts;
+  replaced_slots += other.replaced_slots;
+  short_rows += other.short_rows;
+  nan_rows += other.nan_rows;
+  kept_mass += other.kept_mass;
+}
+
 RoutingStatistics::RoutingStatistics(int layers, int experts)
     : layers_(layers), experts_(experts), data_(std::make_unique<Layer[]>(static_cast<std::size_t>(layers))) {
   for (int i = 0; i < layers; ++i) {
     data_[static_cast<std::size_t>(i)].tokens =
         std::make_unique<std::atomic<std::uint64_t>[]>(static_cast<std::size_t>(experts));
   }
+}
+
+const RoutingStatistics::Layer& RoutingStatistics::layer_at(int layer) const {
+  CHECK(layer >= 0 && layer < layers_, "layer {} of {}", layer, layers_);
+  return data_[static_cast<std::size_t>(layer)];
 }
 
 void RoutingStatistics::add(int layer, const RoutePlan& plan) {
@@ -46,17 +63,17 @@ void RoutingStatistics::add(int layer, const RoutePlan& plan) {
   data.version.store(version + 1, std::memory_order_relaxed);
 
   const RouteStats& stats = plan.stats;
-  const auto add_count = [&](Counter counter, int amount) {
-    add_to(data.counters[counter], static_cast<std::uint64_t>(amount));
-  };
-  add_count(kSteps, 1);
-  add_count(kRows, stats.rows);
-  add_count(kDecodeRows, stats.decode_rows);
-  add_count(kExpertsExact, stats.experts_exact);
-  add_count(kExperts, stats.experts);
-  add_count(kReplaced, stats.replaced_slots);
-  add_count(kShort, stats.short_rows);
-  add_count(kNan, stats.nan_rows);
+  const std::array<int, kCounts.size()> amounts = {1,
+                                                   stats.rows,
+                                                   stats.decode_rows,
+                                                   stats.experts_exact,
+                                                   stats.experts,
+                                                   stats.replaced_slots,
+                                                   stats.short_rows,
+                                                   stats.nan_rows};
+  for (std::size_t i = 0; i < amounts.size(); ++i) {
+    add_to(data.counts[i], static_cast<std::uint64_t>(amounts[i]));
+  }
   add_to(data.kept_mass, stats.kept_mass * stats.decode_rows);
   for (int i = 0; i < plan.active_count; ++i) {
     add_to(data.tokens[static_cast<std::size_t>(plan.active_experts()[static_cast<std::size_t>(i)])],
@@ -66,30 +83,46 @@ void RoutingStatistics::add(int layer, const RoutePlan& plan) {
   data.version.store(version + 2, std::memory_order_release);
 }
 
-LayerTotals RoutingStatistics::snapshot(int layer) const {
-  CHECK(layer >= 0 && layer < layers_, "layer {}", layer);
-  const Layer& data = data_[static_cast<std::size_t>(layer)];
-  LayerTotals totals;
-  totals.tokens.resize(static_cast<std::size_t>(experts_));
+template <typename Body>
+void RoutingStatistics::between_steps(const Layer& data, Body body) {
   while (true) {
     const std::uint64_t before = data.version.load(std::memory_order_acquire);
-    const auto read = [&](Counter counter) { return data.counters[counter].load(std::memory_order_acquire); };
-    totals.steps = read(kSteps);
-    totals.rows = read(kRows);
-    totals.decode_rows = read(kDecodeRows);
-    totals.experts_exact = read(kExpertsExact);
-    totals.experts = read(kExperts);
-    totals.replaced_slots = read(kReplaced);
-    totals.short_rows = read(kShort);
-    totals.nan_rows = read(kNan);
-    totals.kept_mass = data.kept_mass.load(std::memory_order_acquire);
+    body();
+    // Whoever saw a counter of a later add() sees that add()'s version here, for the counters were acquired.
+    const std::uint64_t after = data.version.load(std::memory_order_relaxed);
+    if (before == after && before % 2 == 0) return;
+  }
+}
+
+void RoutingStatistics::read(const Layer& data, RoutingTotals& totals) {
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    totals.*kCounts[i] = data.counts[i].load(std::memory_order_acquire);
+  }
+  totals.kept_mass = data.kept_mass.load(std::memory_order_acquire);
+}
+
+LayerTotals RoutingStatistics::snapshot(int layer) const {
+  const Layer& data = layer_at(layer);
+  LayerTotals totals;
+  totals.tokens.resize(static_cast<std::size_t>(experts_));
+  between_steps(data, [&] {
+    read(data, totals);
     for (std::size_t id = 0; id < totals.tokens.size(); ++id) {
       totals.tokens[id] = data.tokens[id].load(std::memory_order_acquire);
     }
-    // Whoever saw a counter of a later add() sees that add()'s version here, for the counters were acquired.
-    const std::uint64_t after = data.version.load(std::memory_order_relaxed);
-    if (before == after && before % 2 == 0) return totals;
+  });
+  return totals;
+}
+
+RoutingTotals RoutingStatistics::totals() const {
+  RoutingTotals sum;
+  for (int layer = 0; layer < layers_; ++layer) {
+    const Layer& data = layer_at(layer);
+    RoutingTotals totals;
+    between_steps(data, [&] { read(data, totals); });
+    sum.add(totals);
   }
+  return sum;
 }
 
 }  // namespace tagalong::routing

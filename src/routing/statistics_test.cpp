@@ -28,7 +28,7 @@ TEST(Statistics, CountsWhatPlansSay) {
   statistics.add(1, route_problem(three_rows(), {}));
   statistics.add(1, route_problem(three_rows(), parse_policy("pruned:k0=1")));
   const LayerTotals totals = statistics.snapshot(1);
-  EXPECT_EQ(totals.steps, 2U);
+  EXPECT_EQ(totals.layer_steps, 2U);
   EXPECT_EQ(totals.rows, 4U);
   EXPECT_EQ(totals.experts_exact, 6U);
   EXPECT_EQ(totals.experts, 4U);
@@ -40,7 +40,7 @@ TEST(Statistics, CountsWhatPlansSay) {
   EXPECT_DOUBLE_EQ(totals.balancedness(4), 1.5 / 4.0);
   // Half the rows kept 1 / (1 + e^-1) of their mass, the others all.
   EXPECT_NEAR(totals.mean_kept_mass(), (1.0 + 1.0 / (1.0 + std::exp(-1.0))) / 2.0, 1e-6);
-  EXPECT_EQ(statistics.snapshot(0).steps, 0U);
+  EXPECT_EQ(statistics.snapshot(0).layer_steps, 0U);
   EXPECT_DOUBLE_EQ(statistics.snapshot(0).balancedness(4), 1.0);
 }
 
@@ -54,11 +54,12 @@ TEST(Statistics, ASnapshotIsNeverHalfAStep) {
   std::uint64_t last = 0;
   for (int i = 0; i < 2000 || last < 1000; ++i) {
     const LayerTotals totals = statistics.snapshot(0);
-    ASSERT_GE(totals.steps, last);
-    ASSERT_EQ(totals.rows, 2 * totals.steps);
-    ASSERT_EQ(totals.experts, 3 * totals.steps);
-    ASSERT_EQ(totals.tokens, (std::vector<std::uint64_t>{2 * totals.steps, totals.steps, totals.steps, 0}));
-    last = totals.steps;
+    ASSERT_GE(totals.layer_steps, last);
+    ASSERT_EQ(totals.rows, 2 * totals.layer_steps);
+    ASSERT_EQ(totals.experts, 3 * totals.layer_steps);
+    ASSERT_EQ(totals.tokens, (std::vector<std::uint64_t>{2 * totals.layer_steps, totals.layer_steps,
+                                                         totals.layer_steps, 0}));
+    last = totals.layer_steps;
   }
   stop.store(true);
   writer.join();
@@ -78,7 +79,7 @@ std::string recorded(RecorderMode mode) {
 TEST(Recorder, WritesItsModes) {
   const std::string header =
       R"("policy":"exact","scoring":"softmax","n_experts":4,"top_k":2,"fused_shared_experts":0,"scaling":1,)"
-      R"("renormalise":true,"layers":2})"
+      R"("renormalise":true,"layers":2,"ranked":true})"
       "\n";
   EXPECT_EQ(recorded(RecorderMode::kStat),
             R"({"model":"a \"model\"","mode":"stat",)" + header +

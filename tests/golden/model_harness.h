@@ -86,9 +86,8 @@ class ModelHarness {
              [&](std::size_t i) -> std::vector<float>& { return traces_[i].points[std::string(point)]; });
     };
     std::vector<float> logits(owner.size() * static_cast<std::size_t>(info().vocab));
-    stats_.assign(static_cast<std::size_t>(info().moe_layers), {});
     const models::StepContext context{
-        .pool = pool_, .kv = *kv_, .policy = options_.policy, .stats = stats_, .observer = &observer};
+        .pool = pool_, .kv = *kv_, .policy = options_.policy, .observer = &observer};
     model_->forward(batch, context, *workspace_, logits);
     append(owner, logits, [&](std::size_t i) -> std::vector<float>& { return traces_[i].logits; });
   }
@@ -101,7 +100,6 @@ class ModelHarness {
   }
 
   const std::vector<Trace>& traces() const { return traces_; }
-  const std::vector<routing::RouteStats>& stats() const { return stats_; }
 
  private:
   template <typename Target>
@@ -125,7 +123,6 @@ class ModelHarness {
   std::unique_ptr<cache::KvStore> kv_;
   std::unique_ptr<models::Workspace> workspace_;
   std::vector<Trace> traces_;
-  std::vector<routing::RouteStats> stats_;
 };
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

@@ -124,7 +124,7 @@ TEST_F(EngineInvariance, PinnedRequestsAreExactAmongNeighboursThatAreNot) {
 TEST_F(EngineInvariance, APolicyThatIsOffIsExact) {
   const std::vector<Request> asked = requests(8, 20);
   const std::vector<Answer> expected = run(asked, {}, 2);
-  EXPECT_EQ(run(asked, {.policy = oea(model_->info().top_k, 1)}, 2), expected);
+  EXPECT_EQ(run(asked, {.policy = oea(model_->info().router.top_k, 1)}, 2), expected);
   EXPECT_EQ(run(asked, {.policy = oea(2, 9)}, 2), expected);  // never so many decode rows
   EXPECT_NE(run(asked, {.policy = oea(2, 1)}, 2), expected);
 }

@@ -91,6 +91,20 @@ TEST(RouteReplay, FullScoresKnowWhatLiesBeyondTheChoice) {
   EXPECT_NEAR(result.all.per_row(result.all.kept_mass), (1 + std::exp(-2.0)) / (1 + std::exp(-1.0)), 1e-6);
 }
 
+// Weights alone would rank expert 3 before 2; where the record says so, its order counts.
+TEST(RouteReplay, KeepsARecordedOrder) {
+  const std::string step = R"({"ids": [[2, 3], [0, 1]], "w": [[0.2, 0.7], [0.6, 0.3]]})";
+  for (const bool ranked : {false, true}) {
+    std::stringstream file(R"({"n_experts": 4, "top_k": 2, "ranked": )" +
+                           std::string(ranked ? "true" : "false") + "}\n" + step);
+    const RouteTrace trace = read_route_trace(file, "t");
+    for (const RouteTrace& steps : {trace, trace.in_steps_of(2)}) {
+      const ReplayResult result = replay(steps, routing::parse_policy("pruned:k0=1"), 1);
+      EXPECT_NEAR(result.all.per_row(result.all.kept_mass), (0.6 + (ranked ? 0.2 : 0.7)) / 1.8, 1e-6);
+    }
+  }
+}
+
 TEST(RouteReplay, BadLinesAreNamed) {
   const auto expect = [](std::string_view lines, std::initializer_list<const char*> parts) {
     std::stringstream file{std::string(lines)};
@@ -109,6 +123,8 @@ TEST(RouteReplay, BadLinesAreNamed) {
   expect("{\"n_experts\":8,\"top_k\":9}\n", {"top_k = 9", "1..8"});
   expect("{\"n_experts\":8,\"top_k\":2,\"scoring\":\"best\"}\n", {"scoring = \"best\""});
   expect("{\"n_experts\":8,\"top_k\":2,\"scaling\":0}\n", {"scaling = 0"});
+  expect("{\"n_experts\":8,\"top_k\":2,\"ranked\":1}\n", {"ranked = 1", "true or false"});
+  expect("{\"n_experts\":8,\"top_k\":2,\"mode\":\"stat\"}\n", {"mode = \"stat\"", "per_token"});
   expect(head + "{\"ids\":[[0,1]],\"w\":[[0.5,0.2]]\n", {"t.jsonl:2", "not JSON"});
   expect(head + "7\n", {"t.jsonl:2", "object"});
   expect(head + "{\"ids\":[[0,1]]}\n", {"t.jsonl:2", "w is missing"});
