@@ -1,4 +1,5 @@
-// `tagalong route --trace FILE --policy P ...`: what a policy would have cost and saved on recorded routing.
+// `tagalong route --trace FILE --policy P ...`: what a policy would have cost and saved on recorded routing,
+// or with --shape on rows drawn from a model's mean routing.
 //
 // Prints, per policy and batch size, the distinct experts T, the kept gate mass and the replaced slots, as a
 // table or as JSON. Reads no model.
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "route_replay.h"
+#include "route_shape.h"
 #include "routing/policy_list.h"
 
 namespace tagalong::tools {
@@ -21,7 +23,9 @@ namespace {
 using nlohmann::ordered_json;
 
 struct RouteOptions {
-  std::filesystem::path trace;
+  std::filesystem::path trace;  // either of these
+  std::filesystem::path shape;
+  ShapeDraw draw;
   std::vector<std::string> policies;
   std::vector<int> batches;
   int ranks = 1;
@@ -78,28 +82,49 @@ std::string range_of_rows(const ReplayResult& result) {
   return least == most ? fmt::format("{}", least) : fmt::format("{}-{}", least, most);
 }
 
-void run_route(const RouteOptions& options) {
-  const RouteTrace recorded = read_route_trace(options.trace);
+// One for each batch size that is asked for.
+std::vector<RouteTrace> recorded_traces(const RouteOptions& options) {
+  RouteTrace recorded = read_route_trace(options.trace);
   if (!recorded.steps_recorded && options.batches.empty()) {
     throw base::input_error("{}: which rows shared a step was not recorded, expected --batch",
                             options.trace.string());
   }
   std::vector<RouteTrace> traces;
   for (const int rows : options.batches) traces.push_back(recorded.in_steps_of(rows));
-  if (traces.empty()) traces.push_back(recorded);
+  if (traces.empty()) traces.push_back(std::move(recorded));
+  return traces;
+}
+
+std::vector<RouteTrace> drawn_traces(const RouteOptions& options) {
+  std::vector<RouteTrace> traces;
+  ShapeDraw draw = options.draw;
+  for (const int rows : options.batches.empty() ? std::vector<int>{draw.rows} : options.batches) {
+    draw.rows = rows;
+    traces.push_back(draw_from_shape(options.shape, draw));
+  }
+  return traces;
+}
+
+void run_route(const RouteOptions& options) {
+  const bool drawn = !options.shape.empty();
+  const std::vector<RouteTrace> traces = drawn ? drawn_traces(options) : recorded_traces(options);
+  const RouteTrace& recorded = traces.front();
   const std::vector<std::string> texts =
       options.policies.empty() ? default_policies(recorded.top_k) : options.policies;
   std::vector<routing::RoutingPolicy> policies;
   for (const std::string& text : texts) policies.push_back(routing::parse_policy(text));
 
-  ordered_json document = {{"trace", options.trace.filename().string()},
-                           {"model", recorded.model},
-                           {"experts", recorded.experts},
-                           {"top_k", recorded.top_k},
-                           {"full_scores", recorded.full_scores},
-                           {"results", ordered_json::array()}};
+  ordered_json document = {
+      {drawn ? "shape" : "trace", (drawn ? options.shape : options.trace).filename().string()},
+      {"model", recorded.model},
+      {"experts", recorded.experts},
+      {"top_k", recorded.top_k},
+      {"full_scores", recorded.full_scores},
+      {"results", ordered_json::array()}};
   if (!options.json) {
     fmt::print("{}: {} experts, top-{}\n", recorded.model, recorded.experts, recorded.top_k);
+    if (drawn)
+      fmt::print("Rows are drawn independently: real neighbours are more alike and need fewer experts.\n");
     if (!recorded.full_scores) {
       fmt::print(
           "Scores beyond each row's own top-{} are unknown and count as 0: the mass of tagging along is a "
@@ -143,12 +168,33 @@ std::string policy_help() {
 void add_route_command(CLI::App& app) {
   auto options = std::make_shared<RouteOptions>();
   CLI::App* command = app.add_subcommand("route", "replay routing policies on a recorded trace");
-  command->add_option("--trace", options->trace, "JSON lines: ids and weights, or logits, per step")
-      ->required()
+  CLI::Option_group* source = command->add_option_group("Rows", "Exactly one of these");
+  source->add_option("--trace", options->trace, "JSON lines: ids and weights, or logits, per step")
       ->check(CLI::ExistingFile);
+  CLI::Option* shape =
+      source
+          ->add_option(
+              "--shape", options->shape,
+              "JSON: per layer the distribution of router logits, or the tokens of each expert; rows are "
+              "drawn from it")
+          ->check(CLI::ExistingFile);
+  source->require_option(1);
+  command->add_option("--top-k", options->draw.top_k, "Experts of a drawn row")
+      ->check(CLI::Range(1, routing::kMaxTopK))
+      ->needs(shape)
+      ->capture_default_str();
+  command->add_option("--experts", options->draw.experts, "Experts of a layer, where a shape does not tell")
+      ->check(CLI::Range(1, routing::kMaxExperts))
+      ->needs(shape);
+  command->add_option("--steps", options->draw.steps, "Steps that are drawn of each layer")
+      ->check(CLI::Range(1, 1 << 16))
+      ->needs(shape)
+      ->capture_default_str();
+  command->add_option("--seed", options->draw.seed, "Of the drawn rows")->needs(shape)->capture_default_str();
   command->add_option("--policy", options->policies, policy_help());
   command
-      ->add_option("--batch", options->batches, "deal the rows anew into steps of this many; may be repeated")
+      ->add_option("--batch", options->batches,
+                   "steps of this many rows, dealt anew or drawn; may be repeated")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--ranks", options->ranks, "spread the experts over ranks and count the fullest one")
       ->check(CLI::Range(1, routing::kMaxRanks));

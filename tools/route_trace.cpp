@@ -24,6 +24,14 @@ struct Line {
   base::InputError error(std::string_view what) const { return input_error("{}:{}: {}", file, number, what); }
 };
 
+// A value for messages: short, and without descending into what may be nested as deep as a file is long.
+std::string shown(const json& value) {
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  const std::string text = value.dump();
+  return text.size() <= 40 ? text : text.substr(0, 40) + "...";
+}
+
 int header_integer(const Line& line, const char* key, int high) {
   const auto found = line.value.find(key);
   if (found == line.value.end() || !found->is_number_integer()) {
@@ -38,7 +46,7 @@ bool header_flag(const Line& line, const char* key) {
   const auto found = line.value.find(key);
   if (found == line.value.end()) return false;
   if (!found->is_boolean())
-    throw line.error(fmt::format("{} = {}, expected true or false", key, found->dump()));
+    throw line.error(fmt::format("{} = {}, expected true or false", key, shown(*found)));
   return *found;
 }
 
@@ -51,7 +59,7 @@ const json& list_of(const Line& line, const char* key) {
 }
 
 float number(const Line& line, const json& value, const char* key) {
-  if (!value.is_number()) throw line.error(fmt::format("{} holds {}, expected numbers", key, value.dump()));
+  if (!value.is_number()) throw line.error(fmt::format("{} holds {}, expected numbers", key, shown(value)));
   return value.get<float>();
 }
 
@@ -70,12 +78,12 @@ void add_choice(const Line& line, const json& ids, const json& weights, const Ro
     // A fused shared expert has an id past the routed ones and no part in the choice.
     if (id >= trace.experts && id < trace.experts + trace.fused_shared_experts) continue;
     if (id < 0 || id >= trace.experts) {
-      throw line.error(fmt::format("row {}: ids[{}] = {}, expected 0..{}", step.rows, i, ids[i].dump(),
+      throw line.error(fmt::format("row {}: ids[{}] = {}, expected 0..{}", step.rows, i, shown(ids[i]),
                                    trace.experts - 1));
     }
     if (!(weight >= 0.0F && weight <= 1.001F)) {  // recorded to a few digits, so 1 may be a little more
       throw line.error(fmt::format("row {}: w[{}] = {}, expected 0..1 times the header's scaling", step.rows,
-                                   i, weights[i].dump()));
+                                   i, shown(weights[i])));
     }
     if (row[id] != -std::numeric_limits<float>::infinity()) {
       throw line.error(fmt::format("row {}: ids[{}] = {} twice", step.rows, i, id));
@@ -101,7 +109,11 @@ void add_line(const Line& line, RouteTrace& trace) {
   if (!line.value.is_object()) throw line.error("expected an object");
   TraceStep step;
   if (const auto layer = line.value.find("layer"); layer != line.value.end()) {
-    if (!layer->is_number_integer() || *layer < 0) throw line.error("layer: expected an integer from 0");
+    constexpr int kMostLayers = 1 << 20;
+    if (!layer->is_number_integer() || *layer < 0 || *layer >= kMostLayers) {
+      throw line.error(
+          fmt::format("layer = {}, expected an integer in 0..{}", shown(*layer), kMostLayers - 1));
+    }
     step.layer = layer->get<int>();
   }
   const bool has_logits = line.value.contains("logits");
@@ -150,20 +162,21 @@ void read_header(const Line& line, RouteTrace& trace) {
   trace.ranked = header_flag(line, "ranked");
   if (const auto mode = value.find("mode"); mode != value.end() && *mode != "per_token") {
     throw line.error(
-        fmt::format("mode = {}, expected per_token, the one that has the experts of each row", mode->dump()));
+        fmt::format("mode = {}, expected per_token, the one that has the experts of each row", shown(*mode)));
   }
   if (value.value("fused_shared_experts", json(0)) != 0) {
     trace.fused_shared_experts = header_integer(line, "fused_shared_experts", 64);
   }
   if (const auto scaling = value.find("scaling"); scaling != value.end()) {
     trace.scaling = number(line, *scaling, "scaling");
-    if (!(trace.scaling > 0.0F))
-      throw line.error(fmt::format("scaling = {}, expected above 0", trace.scaling));
+    if (!(trace.scaling > 0.0F && trace.scaling <= 1e6F)) {
+      throw line.error(fmt::format("scaling = {}, expected above 0 and at most 1e6", trace.scaling));
+    }
   }
   trace.scoring = routing::Scoring::kSoftmax;
   if (const auto name = value.find("scoring"); name != value.end()) {
     const auto known = name->is_string() ? routing::parse_scoring(name->get<std::string>()) : std::nullopt;
-    if (!known) throw line.error(fmt::format("scoring = {}, expected the name of a scoring", name->dump()));
+    if (!known) throw line.error(fmt::format("scoring = {}, expected the name of a scoring", shown(*name)));
     trace.scoring = *known;
   }
 }

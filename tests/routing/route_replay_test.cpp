@@ -139,7 +139,13 @@ TEST(RouteReplay, BadLinesAreNamed) {
   expect(head + "{\"ids\":[[0,1]],\"w\":[[0.5,0.2]],\"decode\":[1,0]}\n", {"decode has 2"});
   expect(head + "{\"logits\":[[0,1,2]]}\n", {"logits holds 3", "n_experts = 8"});
   expect(head + "{\"ids\":[0,1],\"w\":[0.5,0.2]}\n{\"logits\":[]}\n", {"t.jsonl:3", "mixed"});
-  expect(head + "{\"layer\":-1,\"ids\":[0,1],\"w\":[0.5,0.2]}\n", {"layer"});
+  expect(head + "{\"layer\":-1,\"ids\":[0,1],\"w\":[0.5,0.2]}\n", {"layer = -1", "0..1048575"});
+  expect(head + "{\"layer\":9e9,\"ids\":[0,1],\"w\":[0.5,0.2]}\n", {"layer = 9000000000.0"});
+  expect(head + "{\"layer\":4294967296,\"ids\":[0,1],\"w\":[0.5,0.2]}\n", {"layer = 4294967296"});
+  expect("{\"n_experts\":8,\"top_k\":2,\"scaling\":1e9}\n", {"scaling = 1000000000", "at most 1e6"});
+  // As deep as no message may follow it.
+  const std::string deep = std::string(1 << 20, '[') + std::string(1 << 20, ']');
+  expect(head + "{\"ids\":[[0,1]],\"w\":[[0.5," + deep + "]]}\n", {"w holds a list"});
 }
 
 }  // namespace
