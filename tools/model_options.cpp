@@ -85,7 +85,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Rounding of activations before quantised weights: fast (8 bits) or accurate (15 bits)")
       ->envname("TAGALONG_COMPUTE")
       ->capture_default_str();
-  command.add_option("--kv-type", options.kv_type, "Number format of the KV cache: bf16 or f32")
+  command.add_option("--kv-type", options.kv_type, "Number format of the KV cache: bf16, f32 or fp8")
       ->envname("TAGALONG_KV_TYPE")
       ->capture_default_str();
   command

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -60,9 +61,21 @@ TEST(KvStore, RoundsToBf16OnWrite) {
   EXPECT_EQ(bits[3], 0xC040);
 }
 
+TEST(KvStore, RoundsToE4m3OnWriteAndCutsOff) {
+  const std::vector<int> widths{4};
+  KvStore store(widths, 1, KvType::kF8);
+  store.write(0, 1, std::vector<float>{1.0625F, -3.0F, 1000.0F, NAN});  // 1 + 2^-4 ties to 1
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(store.plane(0));
+  EXPECT_EQ(codes[4], 0x38);
+  EXPECT_EQ(codes[5], 0xC4);
+  EXPECT_EQ(codes[6], 0x7E);
+  EXPECT_EQ(codes[7] & 0x7F, 0x7F);
+}
+
 TEST(KvType, NamesTheBadValue) {
   EXPECT_EQ(parse_kv_type("bf16"), KvType::kBF16);
-  EXPECT_THROW(parse_kv_type("fp8"), base::InputError);
+  EXPECT_EQ(parse_kv_type("fp8"), KvType::kF8);
+  EXPECT_THROW(parse_kv_type("int8"), base::InputError);
 }
 
 }  // namespace

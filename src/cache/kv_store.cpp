@@ -5,13 +5,15 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "tensor/formats/bf16.h"
+#include "tensor/formats/fp8.h"
 
 namespace tagalong::cache {
 
 KvType parse_kv_type(std::string_view text) {
   if (text == "f32") return KvType::kF32;
   if (text == "bf16") return KvType::kBF16;
-  throw base::input_error("KV cache type '{}' is not one of bf16, f32", text);
+  if (text == "fp8") return KvType::kF8;
+  throw base::input_error("KV cache type '{}' is not one of bf16, f32, fp8", text);
 }
 
 KvStore::KvStore(std::span<const int> widths, int blocks, KvType type)
@@ -37,6 +39,10 @@ void KvStore::write(int plane, std::int32_t slot, std::span<const float> values)
     return;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type_ == KvType::kF8) {
+      row[i] = static_cast<std::byte>(tensor::float_to_e4m3(values[i]));
+      continue;
+    }
     const std::uint16_t bits = tensor::float_to_bf16(values[i]);
     std::memcpy(row + 2 * i, &bits, sizeof(bits));
   }

@@ -2,8 +2,9 @@
 // matrix [slots, width]. The model decides what the planes are; the store only keeps them.
 //
 // Different slots may be written from different threads; a slot is written before it is read (the model's
-// step does so between two parallel loops). Values are kept as fp32 or bf16; rounding to bf16 happens once,
-// on write, so that prefill and decode read the same bits.
+// step does so between two parallel loops). Values are kept as fp32, bf16 or e4m3 (without a scale, so
+// magnitudes above 448 are cut off); rounding happens once, on write, so that prefill and decode read the
+// same bits.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,13 @@
 
 namespace tagalong::cache {
 
-enum class KvType : std::uint8_t { kF32, kBF16 };
+enum class KvType : std::uint8_t { kF32, kBF16, kF8 };
 
-// "bf16" or "f32". Throws InputError naming the value.
+// "bf16", "f32" or "fp8". Throws InputError naming the value.
 KvType parse_kv_type(std::string_view text);
-constexpr std::size_t kv_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
+constexpr std::size_t kv_bytes(KvType type) {
+  return type == KvType::kF32 ? 4 : type == KvType::kBF16 ? 2 : 1;
+}
 
 class KvStore {
  public:

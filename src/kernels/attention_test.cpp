@@ -15,6 +15,7 @@
 #include "kernels/select.h"
 #include "kernels/tables.h"
 #include "tensor/formats/bf16.h"
+#include "tensor/formats/fp8.h"
 
 namespace tagalong::kernels {
 namespace {
@@ -36,15 +37,17 @@ struct Plane {
 
   Plane(int slots, int width, CacheFormat format, std::uint32_t seed)
       : values(normals(area(slots, width), seed)) {
-    bytes.resize(values.size() * (format == CacheFormat::kF32 ? 4 : 2));
+    const std::size_t width_bytes = format == CacheFormat::kF32 ? 4 : format == CacheFormat::kBF16 ? 2 : 1;
+    bytes.resize(values.size() * width_bytes);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (format == CacheFormat::kF32) {
-        std::memcpy(&bytes[4 * i], &values[i], 4);
-      } else {
-        const std::uint16_t bits = tensor::float_to_bf16(values[i]);
-        std::memcpy(&bytes[2 * i], &bits, 2);
-        values[i] = tensor::bf16_to_float(bits);
-      }
+      const std::uint16_t half = tensor::float_to_bf16(values[i]);
+      const std::uint8_t eighth = tensor::float_to_e4m3(values[i]);
+      if (format == CacheFormat::kBF16) values[i] = tensor::bf16_to_float(half);
+      if (format == CacheFormat::kF8) values[i] = tensor::e4m3_to_float(eighth);
+      const void* code = &values[i];
+      if (format == CacheFormat::kBF16) code = &half;
+      if (format == CacheFormat::kF8) code = &eighth;
+      std::memcpy(&bytes[width_bytes * i], code, width_bytes);
     }
   }
 };
@@ -134,7 +137,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
          });
 }
 
-constexpr std::array kFormats{CacheFormat::kF32, CacheFormat::kBF16};
+constexpr std::array kFormats{CacheFormat::kF32, CacheFormat::kBF16, CacheFormat::kF8};
 
 TEST(Invariance, AttentionAndIndexerHaveTheBitsOfScalar) {
   for (const CacheFormat format : kFormats) {
@@ -301,6 +304,30 @@ TEST(Attention, NeighboursThatAreNotNumbersDoNotSpread) {
     EXPECT_TRUE(std::equal(out.begin(), out.begin() + 32, clean.begin())) << kernels->name;
     EXPECT_TRUE(std::all_of(out.begin() + 32, out.end(), [](float v) { return std::isnan(v); }))
         << kernels->name;
+  }
+}
+
+TEST(Attention, ReadsEveryCodeOfAnE4m3Cache) {
+  // One position and one head: the output is the cached latent, NaN where the code says so.
+  Case c{256, 16, 1, CacheFormat::kF8, {1}};
+  for (int code = 0; code < 256; ++code) {
+    c.latents.bytes[area(c.order[0], 256) + static_cast<std::size_t>(code)] = static_cast<std::byte>(code);
+  }
+  std::fill(c.q_latent.begin(), c.q_latent.end(), 0.0F);
+  for (const Kernels* kernels : available_kernels()) {
+    const auto out = attend(*kernels, c);
+    // A key with a NaN has the score NaN, so every value shows it.
+    EXPECT_TRUE(std::all_of(out.begin(), out.end(), [](float v) { return std::isnan(v); })) << kernels->name;
+  }
+  c.latents.bytes[area(c.order[0], 256) + 0x7F] = std::byte{0};
+  c.latents.bytes[area(c.order[0], 256) + 0xFF] = std::byte{0};
+  for (const Kernels* kernels : available_kernels()) {
+    const auto out = attend(*kernels, c);
+    for (int code = 0; code < 256; ++code) {
+      const float expected =
+          (code & 0x7F) == 0x7F ? 0.0F : tensor::e4m3_to_float(static_cast<std::uint8_t>(code));
+      EXPECT_EQ(out[static_cast<std::size_t>(code)], expected) << kernels->name << " code " << code;
+    }
   }
 }
 

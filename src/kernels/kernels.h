@@ -79,8 +79,8 @@ struct QuantizedTile {
   int rows;                  // 1..kMaxRows
 };
 
-// How cached values are stored.
-enum class CacheFormat : std::uint8_t { kF32, kBF16 };
+// How cached values are stored; kF8 is e4m3 without a scale.
+enum class CacheFormat : std::uint8_t { kF32, kBF16, kF8 };
 
 // Keys that attention takes at once. The greatest score so far is brought up to date once a block, and blocks
 // start at multiples of this, so the number is part of the result's definition.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/check.h"
 #include "cache/block_pool.h"
 #include "cache/kv_store.h"
 #include "kernels/kernels.h"
@@ -22,7 +23,15 @@ struct AttentionRows {
 
 // The kernels' word for how the store keeps its values.
 inline kernels::CacheFormat cache_format(const cache::KvStore& kv) {
-  return kv.type() == cache::KvType::kF32 ? kernels::CacheFormat::kF32 : kernels::CacheFormat::kBF16;
+  switch (kv.type()) {
+    case cache::KvType::kF32:
+      return kernels::CacheFormat::kF32;
+    case cache::KvType::kBF16:
+      return kernels::CacheFormat::kBF16;
+    case cache::KvType::kF8:
+      return kernels::CacheFormat::kF8;
+  }
+  CHECK(false, "KV type {}", static_cast<int>(kv.type()));
 }
 
 // A run of batch rows, first.. first + count, that one kernel call takes together.

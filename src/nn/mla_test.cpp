@@ -164,6 +164,7 @@ TEST(Mla, AbsorbedFormEqualsTheExpandedOne) {
   const auto expected = expanded(weights, xs);
   const auto out = absorbed(weights.mla(), xs, 37, 2, cache::KvType::kF32);
   const auto rounded = absorbed(weights.mla(), xs, 37, 2, cache::KvType::kBF16);
+  const auto coarse = absorbed(weights.mla(), xs, 37, 2, cache::KvType::kF8);
   double largest = 0;
   for (const Row& row : expected) {
     for (const double v : row) largest = std::max(largest, std::fabs(v));
@@ -176,6 +177,9 @@ TEST(Mla, AbsorbedFormEqualsTheExpandedOne) {
       // bf16 rounds a cached value by 2^-9 of itself, seen through scores and values.
       EXPECT_NEAR(rounded[t * kConfig.hidden + static_cast<std::size_t>(i)], expected[t][i],
                   largest * 0x1p-9 * 10);
+      // e4m3 by 2^-4.
+      EXPECT_NEAR(coarse[t * kConfig.hidden + static_cast<std::size_t>(i)], expected[t][i],
+                  largest * 0x1p-4 * 10);
     }
   }
 }
@@ -184,7 +188,7 @@ TEST(Mla, InvarianceUnderChunksAndThreads) {
   const Weights weights;
   const Mla mla = weights.mla();
   const auto xs = inputs(100);
-  for (const cache::KvType type : {cache::KvType::kF32, cache::KvType::kBF16}) {
+  for (const cache::KvType type : {cache::KvType::kF32, cache::KvType::kBF16, cache::KvType::kF8}) {
     const auto whole = absorbed(mla, xs, 100, 1, type);
     for (const int chunk : {1, 2, 7, 64, 99}) {
       for (const int threads : {1, 2, 3}) {

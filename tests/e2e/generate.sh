@@ -79,7 +79,7 @@ run="run $model -p x -n 1"
   expect_refusal "instruction set 'neon' is not one of .*scalar" $run --isa neon
   TAGALONG_ISA=sse9 expect_refusal "instruction set 'sse9'" $run
   expect_refusal "compute class 'exact' is not one of fast, accurate" $run --compute exact
-  expect_refusal "KV cache type 'fp8' is not one of bf16, f32" $run --kv-type fp8
+  expect_refusal "KV cache type 'int8' is not one of bf16, f32, fp8" $run --kv-type int8
   expect_refusal 'max_context is 513, expected 2 to 512' $run -c 513
   expect_refusal 'the prompt has no tokens' run "$model" -p ''
   expect_refusal 'temperature is -1, expected' $run --temperature -1

@@ -65,7 +65,7 @@ class ModelInvariance : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(ModelInvariance, ChunksOfAnySize) {
-  for (const cache::KvType kv_type : {cache::KvType::kBF16, cache::KvType::kF32}) {
+  for (const cache::KvType kv_type : {cache::KvType::kBF16, cache::KvType::kF32, cache::KvType::kF8}) {
     ModelHarness model(directory(), {.kernels = kernels::select_kernels("auto"), .kv_type = kv_type});
     const Tokens tokens = random_tokens(model, kLength);
     const Logits expected = whole(model, tokens);

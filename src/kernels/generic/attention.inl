@@ -63,16 +63,18 @@ inline int whole_vectors(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // Values first.. + width of the cached rows slots[0..keys) as panel[value][key]; keys up to a multiple of 16
 // are zero. width is a multiple of 16.
-template <typename Cached>
+template <CacheFormat kFormat>
 inline void turn_panel(const std::byte* rows, std::size_t row_bytes, const std::int32_t* slots, int keys,
                        int first, int width, float* panel) {
   for (int t = 0; t < keys; t += kLanes) {
     for (int i = 0; i < width; i += kLanes) {
       Vec block[kLanes];
       for (int j = 0; j < kLanes; ++j) {
-        block[j] = t + j < keys ? Cached::load_at(rows + static_cast<std::size_t>(slots[t + j]) * row_bytes +
-                                                  static_cast<std::size_t>(first + i) * Cached::kBytes)
-                                : broadcast(0.0F);
+        block[j] =
+            t + j < keys
+                ? Cached<kFormat>::load_at(rows + static_cast<std::size_t>(slots[t + j]) * row_bytes +
+                                           static_cast<std::size_t>(first + i) * Cached<kFormat>::kBytes)
+                : broadcast(0.0F);
       }
       transpose(block);
       for (int j = 0; j < kLanes; ++j) store(panel + (i + j) * kPanel + t, block[j]);
@@ -81,14 +83,14 @@ inline void turn_panel(const std::byte* rows, std::size_t row_bytes, const std::
 }
 
 // The same as panel[key][value].
-template <typename Cached>
+template <CacheFormat kFormat>
 inline void copy_panel(const std::byte* rows, std::size_t row_bytes, const std::int32_t* slots, int keys,
                        int first, int width, float* panel) {
   for (int t = 0; t < keys; ++t) {
     const std::byte* row = rows + static_cast<std::size_t>(slots[t]) * row_bytes +
-                           static_cast<std::size_t>(first) * Cached::kBytes;
+                           static_cast<std::size_t>(first) * Cached<kFormat>::kBytes;
     for (int i = 0; i < width; i += kLanes)
-      store(panel + t * kPanel + i, Cached::load_at(row + i * Cached::kBytes));
+      store(panel + t * kPanel + i, Cached<kFormat>::load_at(row + i * Cached<kFormat>::kBytes));
   }
 }
 
@@ -150,7 +152,7 @@ inline void score_panel(const float* queries, std::size_t row_stride, std::size_
   }
 }
 
-template <typename Cached>
+template <CacheFormat kFormat>
 inline void latent_attention_of(const LatentAttention& a) {
   const auto latent = static_cast<std::size_t>(a.latent);
   const auto rope = static_cast<std::size_t>(a.rope);
@@ -173,13 +175,13 @@ inline void latent_attention_of(const LatentAttention& a) {
     for (std::size_t i = 0; i < cells * kPanel; i += kLanes) store(scores + i, broadcast(0.0F));
     for (int i = 0; i < a.latent; i += kPanel) {
       const int width = block_keys(a.latent, i);
-      turn_panel<Cached>(a.latents, latent * Cached::kBytes, slots, keys, i, width, panel);
+      turn_panel<kFormat>(a.latents, latent * Cached<kFormat>::kBytes, slots, keys, i, width, panel);
       score_panel(a.q_latent + i, row_heads * latent, latent, a.rows, a.heads, a.counts, block, panel, width,
                   scores);
     }
     for (int i = 0; i < a.rope; i += kPanel) {
       const int width = block_keys(a.rope, i);
-      turn_panel<Cached>(a.ropes, rope * Cached::kBytes, slots, keys, i, width, panel);
+      turn_panel<kFormat>(a.ropes, rope * Cached<kFormat>::kBytes, slots, keys, i, width, panel);
       score_panel(a.q_rope + i, row_heads * rope, rope, a.rows, a.heads, a.counts, block, panel, width,
                   scores);
     }
@@ -190,7 +192,7 @@ inline void latent_attention_of(const LatentAttention& a) {
     }
     for (int i = 0; i < a.latent; i += kPanel) {
       const int width = block_keys(a.latent, i);
-      copy_panel<Cached>(a.latents, latent * Cached::kBytes, slots, keys, i, width, panel);
+      copy_panel<kFormat>(a.latents, latent * Cached<kFormat>::kBytes, slots, keys, i, width, panel);
       for (int r = 0; r < a.rows; ++r) {
         if (a.counts[r] <= block) continue;
         float* out = a.out + r * row_heads * latent + static_cast<std::size_t>(i);
@@ -214,7 +216,7 @@ inline void latent_attention_of(const LatentAttention& a) {
   }
 }
 
-template <typename Cached>
+template <CacheFormat kFormat>
 inline void index_scores_of(const IndexScores& a) {
   const auto dim = static_cast<std::size_t>(a.dim);
   const auto heads = static_cast<std::size_t>(a.heads);
@@ -227,7 +229,7 @@ inline void index_scores_of(const IndexScores& a) {
     for (std::size_t i = 0; i < cells * kPanel; i += kLanes) store(dots + i, broadcast(0.0F));
     for (int i = 0; i < a.dim; i += kPanel) {
       const int width = block_keys(a.dim, i);
-      turn_panel<Cached>(a.keys, dim * Cached::kBytes, a.slots + block, keys, i, width, panel);
+      turn_panel<kFormat>(a.keys, dim * Cached<kFormat>::kBytes, a.slots + block, keys, i, width, panel);
       score_panel(a.queries + i, heads * dim, dim, a.rows, a.heads, a.counts, block, panel, width, dots);
     }
     for (int r = 0; r < a.rows; ++r) {
@@ -246,17 +248,23 @@ inline void index_scores_of(const IndexScores& a) {
 }
 
 void latent_attention(const LatentAttention& a) {
-  if (a.format == CacheFormat::kF32) {
-    latent_attention_of<CachedF32>(a);
-  } else {
-    latent_attention_of<CachedBf16>(a);
+  switch (a.format) {
+    case CacheFormat::kF32:
+      return latent_attention_of<CacheFormat::kF32>(a);
+    case CacheFormat::kBF16:
+      return latent_attention_of<CacheFormat::kBF16>(a);
+    case CacheFormat::kF8:
+      return latent_attention_of<CacheFormat::kF8>(a);
   }
 }
 
 void index_scores(const IndexScores& a) {
-  if (a.format == CacheFormat::kF32) {
-    index_scores_of<CachedF32>(a);
-  } else {
-    index_scores_of<CachedBf16>(a);
+  switch (a.format) {
+    case CacheFormat::kF32:
+      return index_scores_of<CacheFormat::kF32>(a);
+    case CacheFormat::kBF16:
+      return index_scores_of<CacheFormat::kBF16>(a);
+    case CacheFormat::kF8:
+      return index_scores_of<CacheFormat::kF8>(a);
   }
 }

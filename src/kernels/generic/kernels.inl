@@ -157,11 +157,21 @@ void axpy(float a, const float* x, int n, float* y) {
   for (int i = 0; i < n; i += kLanes) store(y + i, fma(broadcast(a), load(x + i), load(y + i)));
 }
 
-struct CachedF32 {
+// Sixteen values of a KV cache of a format.
+template <CacheFormat kFormat>
+struct Cached;
+template <>
+struct Cached<CacheFormat::kF32> {
   static constexpr std::size_t kBytes = 4;
   static Vec load_at(const std::byte* p) { return load(reinterpret_cast<const float*>(p)); }
 };
-struct CachedBf16 {
+template <>
+struct Cached<CacheFormat::kBF16> {
   static constexpr std::size_t kBytes = 2;
   static Vec load_at(const std::byte* p) { return load_bf16(p); }
+};
+template <>
+struct Cached<CacheFormat::kF8> {
+  static constexpr std::size_t kBytes = 1;
+  static Vec load_at(const std::byte* p) { return load_e4m3(p); }
 };

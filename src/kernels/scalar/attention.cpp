@@ -5,23 +5,18 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/scalar/cached.h"
 #include "kernels/scalar/math.h"
-#include "tensor/formats/bf16.h"
 
 namespace tagalong::kernels::scalar {
 
 namespace {
 
-float cached(const std::byte* data, std::size_t index, CacheFormat format) {
-  return format == CacheFormat::kF32 ? load<float>(data, index)
-                                     : tensor::bf16_to_float(load<std::uint16_t>(data, index));
-}
-
 // `sum` plus query[0..n) times the cached row `slot`, from the first product to the last.
 float add_dot(float sum, const float* query, const std::byte* rows, std::int32_t slot, int n,
               CacheFormat format) {
   for (int i = 0; i < n; ++i) {
-    sum = std::fma(query[i], cached(rows, static_cast<std::size_t>(slot) * n + i, format), sum);
+    sum = std::fma(query[i], cached_value(rows, static_cast<std::size_t>(slot) * n + i, format), sum);
   }
   return sum;
 }
@@ -61,8 +56,8 @@ void attend_head(const LatentAttention& a, int r, int h) {
     for (int i = 0; i < a.latent; ++i) {
       float sum = out[i] * shrink;
       for (int t = 0; t < keys; ++t) {
-        sum = std::fma(p[t], cached(a.latents, static_cast<std::size_t>(slots[t]) * a.latent + i, a.format),
-                       sum);
+        sum = std::fma(
+            p[t], cached_value(a.latents, static_cast<std::size_t>(slots[t]) * a.latent + i, a.format), sum);
       }
       out[i] = sum;
     }
