@@ -23,9 +23,9 @@ DsaWorkspace::DsaWorkspace(const DsaConfig& config, int max_rows, int max_contex
   score_stride =
       static_cast<std::size_t>((max_context + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes);
   for (int w = 0; w < worker_count; ++w) {
-    workers.push_back({std::vector<std::int32_t>(static_cast<std::size_t>(max_context)),
-                       base::AlignedBuffer<float>(kernels::kAttentionRows * score_stride),
-                       base::AlignedBuffer<float>(kernels::attention_scratch(config.heads))});
+    lists.push_back({std::vector<std::int32_t>(static_cast<std::size_t>(max_context)),
+                     base::AlignedBuffer<float>(kernels::kAttentionRows * score_stride)});
+    scratch.emplace_back(kernels::attention_scratch(config.heads));
   }
 }
 
@@ -56,35 +56,63 @@ void DsaIndexer::select(const Context& context, const AttentionRows& rows, const
   const auto selects = [&](int r) { return rows.positions[r] + 1 > config.top_k; };
   const int runs = list_runs(
       rows, selects, [](int) { return false; }, workspace.runs.data());
-  context.pool.run(runs, [&](int task, int w) {
-    const RowRun run = workspace.runs[task];
-    DsaWorkspace::Worker& worker = workspace.workers[w];
+  const int wave = static_cast<int>(workspace.lists.size());
+  for (int first = 0; first < runs; first += wave) {
+    const auto some =
+        std::span(workspace.runs)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(wave, runs - first)));
+    score(context, rows, some, kv, plane, workspace);
+    context.pool.run(static_cast<int>(some.size()) * kernels::kAttentionRows, [&](int task, int) {
+      const std::size_t i = static_cast<std::size_t>(task / kernels::kAttentionRows);
+      const int r = task % kernels::kAttentionRows;
+      if (r >= some[i].count) return;
+      const DsaWorkspace::List& list = workspace.lists[i];
+      choose_slots(list.scores.data() + static_cast<std::size_t>(r) * workspace.score_stride,
+                   rows.positions[some[i].first + r] + 1, config.top_k, list.slots.data(),
+                   selection.row(some[i].first + r));
+    });
+  }
+}
+
+// Scores of the keys of each run into its list. The keys of a run are cut into stretches if there are fewer
+// runs than threads: a score depends on its own key only.
+void DsaIndexer::score(const Context& context, const AttentionRows& rows, std::span<const RowRun> runs,
+                       const cache::KvStore& kv, int plane, DsaWorkspace& workspace) const {
+  constexpr int kTasksPerThread = 2;  // so that unequal lengths even out
+  const int run_count = static_cast<int>(runs.size());
+  const int parts = (kTasksPerThread * context.pool.size() + run_count - 1) / run_count;
+  context.pool.run(run_count * parts, [&](int task, int worker) {
+    const RowRun run = runs[static_cast<std::size_t>(task / parts)];
+    DsaWorkspace::List& list = workspace.lists[static_cast<std::size_t>(task / parts)];
+    std::int32_t last = 0;
+    for (int r = run.first; r < run.first + run.count; ++r) last = std::max(last, rows.positions[r]);
+    const int blocks = (last + kernels::kAttentionBlock) / kernels::kAttentionBlock;
+    const int blocks_per_part = (blocks + parts - 1) / parts;
+    const int begin = task % parts * blocks_per_part * kernels::kAttentionBlock;
+    const int end = std::min(last + 1, begin + blocks_per_part * kernels::kAttentionBlock);
+    if (begin >= end) return;
+    for (std::int32_t t = begin; t < end; ++t) list.slots[t] = rows.table(run.first).slot(t);
     std::array<std::int32_t, kernels::kAttentionRows> counts;
     std::array<float*, kernels::kAttentionRows> scores;
-    std::int32_t last = 0;
     for (int i = 0; i < run.count; ++i) {
-      counts[i] = rows.positions[run.first + i] + 1;
-      scores[i] = worker.scores.data() + static_cast<std::size_t>(i) * workspace.score_stride;
-      last = std::max(last, rows.positions[run.first + i]);
+      counts[i] = std::clamp(rows.positions[run.first + i] + 1, begin, end) - begin;
+      scores[i] = list.scores.data() + static_cast<std::size_t>(i) * workspace.score_stride + begin;
     }
-    list_slots(rows.table(run.first), last, worker.slots.data());
     const auto row = static_cast<std::size_t>(run.first);
+    const auto heads = static_cast<std::size_t>(config.heads);
     context.kernels.index_scores(
-        {.queries = workspace.queries.data() + row * query_width,
-         .weights = workspace.weights.data() + row * static_cast<std::size_t>(config.heads),
+        {.queries = workspace.queries.data() + row * heads * static_cast<std::size_t>(config.dim),
+         .weights = workspace.weights.data() + row * heads,
          .keys = kv.plane(plane),
          .format = cache_format(kv),
-         .slots = worker.slots.data(),
+         .slots = list.slots.data() + begin,
          .counts = counts.data(),
          .rows = run.count,
          .heads = config.heads,
          .dim = config.dim,
          .scale = 1.0F / std::sqrt(static_cast<float>(config.dim)),
-         .scratch = worker.scratch.data(),
+         .scratch = workspace.scratch[static_cast<std::size_t>(worker)].data(),
          .out = scores.data()});
-    for (int i = 0; i < run.count; ++i) {
-      choose_slots(scores[i], counts[i], config.top_k, worker.slots.data(), selection.row(run.first + i));
-    }
   });
 }
 

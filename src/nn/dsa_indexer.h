@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -56,13 +57,14 @@ struct DsaWorkspace {
   base::AlignedBuffer<float> keys;     // [rows, dim]
   base::AlignedBuffer<float> weights;  // [rows, heads]
   std::vector<RowRun> runs;            // [rows]
-  struct Worker {
-    std::vector<std::int32_t> slots;     // [max_context]
-    base::AlignedBuffer<float> scores;   // [kAttentionRows, max_context padded to 16]
-    base::AlignedBuffer<float> scratch;  // of the scoring kernel
+  // What is known of one run: made by several threads, then read by those that choose.
+  struct List {
+    std::vector<std::int32_t> slots;    // [max_context]
+    base::AlignedBuffer<float> scores;  // [kAttentionRows, score_stride]
   };
-  std::size_t score_stride = 0;
-  std::vector<Worker> workers;
+  std::vector<List> lists;                          // [workers] runs that are looked at together
+  std::vector<base::AlignedBuffer<float>> scratch;  // [workers] of the scoring kernel
+  std::size_t score_stride = 0;                     // max_context, padded to 16
 };
 
 class DsaIndexer {
@@ -79,6 +81,10 @@ class DsaIndexer {
   void select(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
               const float* q_resid, cache::KvStore& kv, int plane, DsaWorkspace& workspace,
               QuantizedRows& scratch, SlotSelection& selection) const;
+
+ private:
+  void score(const Context& context, const AttentionRows& rows, std::span<const RowRun> runs,
+             const cache::KvStore& kv, int plane, DsaWorkspace& workspace) const;
 };
 
 }  // namespace tagalong::nn

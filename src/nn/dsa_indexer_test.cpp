@@ -16,28 +16,34 @@ constexpr int kHidden = 32;
 constexpr int kQLora = 16;
 constexpr int kPositions = 20;
 
-// Selected slots of every row of one sequence of kPositions rows, in blocks 1, 0.
+// Selected slots of every row of one sequence, whose blocks lie in descending order, fed in chunks.
 std::vector<std::vector<std::int32_t>> select(const DsaIndexer& indexer, const std::vector<float>& x,
-                                              int threads) {
-  const cache::BlockTable table{.blocks = {1, 0}};
+                                              int threads, int chunk) {
+  const int count = static_cast<int>(x.size()) / kHidden;
+  cache::BlockTable table;
+  for (int b = cache::blocks_for(count) - 1; b >= 0; --b) table.blocks.push_back(b);
   const cache::BlockTable* tables[] = {&table};
   const std::vector<int> widths{kConfig.dim};
-  cache::KvStore kv(widths, 2, cache::KvType::kF32);
+  cache::KvStore kv(widths, cache::blocks_for(count), cache::KvType::kF32);
   base::ThreadPool pool(threads);
-  DsaWorkspace workspace(kConfig, kPositions, kPositions, threads);
-  QuantizedRows scratch(kPositions, kHidden);
-  SlotSelection selection(kPositions, kConfig.top_k);
-  std::vector<std::int32_t> positions(kPositions);
-  std::iota(positions.begin(), positions.end(), 0);
-  const std::vector<std::int32_t> sequences(kPositions, 0);
-  RopeAngles angles(kConfig.rope, 100.0, kPositions);
-  angles.set(positions);
-  const auto q_resid = random_values(kPositions * kQLora, 3);
-  indexer.select({kernels::select_kernels("auto"), pool}, {positions, sequences, tables}, angles, x.data(),
-                 q_resid.data(), kv, 0, workspace, scratch, selection);
+  DsaWorkspace workspace(kConfig, chunk, count, threads);
+  QuantizedRows scratch(chunk, kHidden);
+  SlotSelection selection(chunk, kConfig.top_k);
+  RopeAngles angles(kConfig.rope, 100.0, chunk);
+  const auto q_resid = random_values(static_cast<std::size_t>(count * kQLora), 3);
   std::vector<std::vector<std::int32_t>> chosen;
-  for (int r = kConfig.top_k; r < kPositions; ++r) {
-    chosen.emplace_back(selection.row(r), selection.row(r) + kConfig.top_k);
+  for (int first = 0; first < count; first += chunk) {
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(std::min(chunk, count - first)));
+    std::iota(positions.begin(), positions.end(), first);
+    const std::vector<std::int32_t> sequences(positions.size(), 0);
+    angles.set(positions);
+    indexer.select({kernels::select_kernels("auto"), pool}, {positions, sequences, tables}, angles,
+                   x.data() + first * kHidden, q_resid.data() + first * kQLora, kv, 0, workspace, scratch,
+                   selection);
+    for (int r = 0; r < static_cast<int>(positions.size()); ++r) {
+      if (first + r < kConfig.top_k) continue;
+      chosen.emplace_back(selection.row(r), selection.row(r) + kConfig.top_k);
+    }
   }
   return chosen;
 }
@@ -63,7 +69,7 @@ struct Fixture {
 TEST(DsaIndexer, ChoosesDistinctVisibleSlotsInOrderOfPosition) {
   const Fixture fixture;
   const cache::BlockTable table{.blocks = {1, 0}};
-  const auto chosen = select(fixture.indexer(), fixture.x, 1);
+  const auto chosen = select(fixture.indexer(), fixture.x, 1, kPositions);
   std::size_t not_the_first = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     std::vector<std::int32_t> visible;
@@ -83,7 +89,7 @@ TEST(DsaIndexer, ChoosesDistinctVisibleSlotsInOrderOfPosition) {
 TEST(DsaIndexer, EqualScoresGoToTheEarlierPositions) {
   Fixture fixture;
   std::fill(fixture.weights.data.begin(), fixture.weights.data.end(), std::byte{0});
-  for (const auto& slots : select(fixture.indexer(), fixture.x, 2)) {
+  for (const auto& slots : select(fixture.indexer(), fixture.x, 2, kPositions)) {
     EXPECT_EQ(slots, (std::vector<std::int32_t>{16, 17, 18, 19, 20}));
   }
 }
@@ -92,15 +98,23 @@ TEST(DsaIndexer, NotANumberRanksLowest) {
   Fixture fixture;
   // Position 0 has a NaN key: it may be chosen only when nothing else is left.
   fixture.x[0] = NAN;
-  for (const auto& slots : select(fixture.indexer(), fixture.x, 1)) {
+  for (const auto& slots : select(fixture.indexer(), fixture.x, 1, kPositions)) {
     EXPECT_EQ(std::count(slots.begin(), slots.end(), 16), 0);
   }
 }
 
-TEST(DsaIndexer, InvarianceUnderThreads) {
+TEST(DsaIndexer, InvarianceUnderThreadsAndChunks) {
   const Fixture fixture;
-  const auto one = select(fixture.indexer(), fixture.x, 1);
-  for (const int threads : {2, 3}) EXPECT_EQ(select(fixture.indexer(), fixture.x, threads), one);
+  // The longer sequence has several blocks of keys, which threads share.
+  for (const int positions : {kPositions, 300}) {
+    const auto x = random_values(static_cast<std::size_t>(positions * kHidden), 5);
+    const auto whole = select(fixture.indexer(), x, 1, positions);
+    for (const int threads : {1, 2, 5}) {
+      for (const int chunk : {1, 7, positions}) {
+        EXPECT_EQ(select(fixture.indexer(), x, threads, chunk), whole) << threads << " " << chunk;
+      }
+    }
+  }
 }
 
 }  // namespace
