@@ -361,48 +361,62 @@ TEST(Packing, RefusesByNameWhatDoesNotDivide) {
             "weight 'random' [4, 64]: the scale of row 2, inputs 32 to 63, is NaN (e8m0 255)");
 }
 
+// Gate and up of all rows by one pass over a pair: [2][rows][32].
+std::array<std::vector<float>, 2> multiply_pair(const Kernels& kernels, const PackedPair& pair,
+                                                const std::vector<std::vector<float>>& rows) {
+  std::array<std::vector<float>, 2> out{std::vector<float>(rows.size() * 32),
+                                        std::vector<float>(rows.size() * 32)};
+  std::vector<Quantized> quantized;
+  for (const auto& row : rows) quantized.push_back(quantize(kernels, row));
+  for (int t = 0; t < 2; ++t) {
+    std::array<QuantizedRow, kMaxRows> x{};
+    std::array<std::array<float*, kMaxRows>, 2> y{};
+    for (std::size_t m = 0; m < rows.size(); ++m) {
+      x[m] = quantized[m].row();
+      for (std::size_t s = 0; s < 2; ++s) y[s][m] = out[s].data() + m * 32 + t * 16;
+    }
+    quantized_tile(kernels, pair.format())({.weights = pair.tile(t),
+                                            .superblocks = pair.superblocks(),
+                                            .streams = 2,
+                                            .scales = {pair.gate_scale(), pair.up_scale()},
+                                            .x = x.data(),
+                                            .y = {y[0].data(), y[1].data()},
+                                            .rows = static_cast<int>(rows.size())});
+  }
+  return out;
+}
+
 TEST(Kernels, PairsComputeGateAndUpAsTwoMatricesDo) {
-  for (const Format format : kFormats) {
+  for (const Format format : {Format::kNVFP4, Format::kMXFP4, Format::kQ8}) {
     const RandomWeight gate(format, 32, 192, 1);
     RandomWeight up(format, 32, 192, 2);
-    if (is_quantized(format)) up.view.scales.tensor *= 1.5F;
+    up.view.scales.tensor *= 1.5F;
+    const PackedPair pair(gate.view, up.view);
+    for (const Compute compute : kClasses) {
+      for (int count = 1; count <= kMaxRows; ++count) {
+        const auto rows = random_rows(count, 192, 2);
+        const auto expected_gate = multiply(scalar_kernels(compute), PackedMatrix(gate.view), rows);
+        const auto expected_up = multiply(scalar_kernels(compute), PackedMatrix(up.view), rows);
+        for (const Kernels* kernels : available_kernels(compute)) {
+          const auto out = multiply_pair(*kernels, pair, rows);
+          EXPECT_TRUE(same_bits(out[0], expected_gate)) << kernels->name << " " << count << " rows";
+          EXPECT_TRUE(same_bits(out[1], expected_up)) << kernels->name << " " << count << " rows";
+        }
+      }
+    }
+  }
+}
+
+TEST(Packing, PairsOfFormatsWithoutBlocksAlternateTiles) {
+  for (const Format format : {Format::kF32, Format::kBF16, Format::kFP8}) {
+    const RandomWeight gate(format, 32, 192, 1);
+    const RandomWeight up(format, 32, 192, 2);
     const PackedPair pair(gate.view, up.view);
     const PackedMatrix first(gate.view);
     const PackedMatrix second(up.view);
-    if (!is_quantized(format)) {
-      for (int t = 0; t < 2; ++t) {
-        EXPECT_EQ(std::memcmp(pair.tile(t), first.tile(t), pair.tile_bytes()), 0);
-        EXPECT_EQ(std::memcmp(pair.tile(t) + pair.tile_bytes(), second.tile(t), pair.tile_bytes()), 0);
-      }
-      continue;
-    }
-    const auto rows = random_rows(5, 192, 2);
-    const auto expected_gate = multiply(scalar_kernels(), first, rows);
-    const auto expected_up = multiply(scalar_kernels(), second, rows);
-    for (const Kernels* kernels : available_kernels()) {
-      std::vector<float> g(5 * 32);
-      std::vector<float> u(5 * 32);
-      std::vector<Quantized> q;
-      for (const auto& row : rows) q.push_back(quantize(*kernels, row));
-      for (int t = 0; t < 2; ++t) {
-        std::array<QuantizedRow, 5> x{};
-        std::array<float*, 5> yg{};
-        std::array<float*, 5> yu{};
-        for (std::size_t m = 0; m < 5; ++m) {
-          x[m] = q[m].row();
-          yg[m] = g.data() + m * 32 + t * 16;
-          yu[m] = u.data() + m * 32 + t * 16;
-        }
-        quantized_tile(*kernels, format)({.weights = pair.tile(t),
-                                          .superblocks = pair.superblocks(),
-                                          .streams = 2,
-                                          .scales = {pair.gate_scale(), pair.up_scale()},
-                                          .x = x.data(),
-                                          .y = {yg.data(), yu.data()},
-                                          .rows = 5});
-      }
-      EXPECT_TRUE(same_bits(g, expected_gate)) << kernels->name;
-      EXPECT_TRUE(same_bits(u, expected_up)) << kernels->name;
+    for (int t = 0; t < 2; ++t) {
+      EXPECT_EQ(std::memcmp(pair.tile(t), first.tile(t), pair.tile_bytes()), 0);
+      EXPECT_EQ(std::memcmp(pair.tile(t) + pair.tile_bytes(), second.tile(t), pair.tile_bytes()), 0);
     }
   }
 }
