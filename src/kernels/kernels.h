@@ -139,7 +139,8 @@ struct Kernels {
 
   void (*f32_tile)(const FloatTile&);
   void (*bf16_tile)(const FloatTile&);
-  // Sums of up to kFp8Inputs inputs as above, each times its factor and added to the next fused.
+  // Sums of up to kFp8Inputs inputs as above, weights 2^-8 of their value, each sum times its packed factor
+  // and added to those before, fused.
   void (*fp8_tile)(const FloatTile&);
   // For each group of 16 inputs the exact sum of whole products, as float, times the weight's scale, times
   // the activation's scale and added to the groups before, fused.

@@ -355,6 +355,9 @@ TEST(Packing, RefusesByNameWhatDoesNotDivide) {
             "weight 'random' [64, 256]: FP8 factors for blocks of 64 x 64, expected a multiple of 128 inputs "
             "or all "
             "256");
+  RandomWeight value(Format::kFP8, 4, 64, 1);
+  value.data[70] = std::byte{0xFF};
+  EXPECT_EQ(refusal(value.view), "weight 'random' [4, 64]: the value at row 1, input 6, is NaN (e4m3 0xff)");
   RandomWeight nan(Format::kMXFP4, 4, 64, 1);
   nan.scales[5] = std::byte{0xFF};
   EXPECT_EQ(refusal(nan.view),

@@ -57,6 +57,9 @@ std::size_t fp8_tile_bytes(int inputs) {
          static_cast<std::size_t>(round_up(inputs, 2)) * kRowTile;
 }
 
+// The kernel reads an e4m3 code as if it were the fraction and exponent of a binary16: 2^-8 times its value.
+constexpr float kFp8SumFactor = 256.0F;
+
 // Tile `t` of an FP8 weight to `out`, which is zero.
 void pack_fp8_tile(const WeightView& w, int t, std::byte* out) {
   const std::int64_t inputs = w.shape[1];
@@ -66,7 +69,7 @@ void pack_fp8_tile(const WeightView& w, int t, std::byte* out) {
     for (int r = 0; r < kRowTile; ++r) {
       const std::int64_t row = std::int64_t{t} * kRowTile + r;
       if (row >= w.shape[0]) break;
-      float factor = scales.tensor;
+      float factor = scales.tensor * kFp8SumFactor;
       if (scales.factors != nullptr) {
         const std::int64_t across = (inputs + scales.factor_columns - 1) / scales.factor_columns;
         factor *= scales.factors[row / scales.factor_rows * across + first / scales.factor_columns];
@@ -97,6 +100,15 @@ void check_packable(const WeightView& w) {
                                 w.name, tensor::to_string(w.shape), i / groups,
                                 i % groups * tensor::kMxfp4Group,
                                 i % groups * tensor::kMxfp4Group + tensor::kMxfp4Group - 1);
+      }
+    }
+  }
+  if (w.format == Format::kFP8) {
+    for (std::int64_t i = 0; i < w.shape.elements(); ++i) {
+      if ((std::to_integer<unsigned>(w.data[i]) & 0x7FU) == 0x7FU) {
+        throw base::input_error("weight '{}' {}: the value at row {}, input {}, is NaN (e4m3 {:#x})", w.name,
+                                tensor::to_string(w.shape), i / inputs, i % inputs,
+                                std::to_integer<unsigned>(w.data[i]));
       }
     }
   }

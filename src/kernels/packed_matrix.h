@@ -4,7 +4,7 @@
 // input feature to the last whatever the instruction set. Layout of a tile, by format:
 //   F32    [K/2][2][16] float
 //   BF16   [K/2][16][2] bf16: a 32-bit lane holds an even and the next odd input feature
-//   FP8    per 128 inputs a line of 16 float factors, then [inputs][16] e4m3
+//   FP8    per 128 inputs a line of 16 float factors (times 256), then [inputs][16] e4m3
 //   NVFP4, MXFP4, Q8   blocks of 64 or 128 inputs (block_layout.h)
 // F16 weights are kept as F32. Rows are padded to 16, K to 2 (or to a whole block), with zeros. Immutable
 // after construction; any thread may read.
@@ -25,7 +25,7 @@ class PackedMatrix {
  public:
   PackedMatrix() = default;
   // weight: [outputs, inputs]. Throws InputError naming the weight if its groups do not divide the inputs, if
-  // FP8 factors do not follow tiles, or if an e8m0 scale is NaN.
+  // FP8 factors do not follow tiles, or if an e4m3 value or an e8m0 scale is NaN.
   explicit PackedMatrix(const tensor::WeightView& weight);
   // Row-major fp32 [outputs, inputs], kept as `format` (F32 or BF16).
   PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format);

@@ -58,6 +58,15 @@ inline Vec load_e4m3(const std::byte* p) {
   return {_mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), unit),
           _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), unit)};
 }
+// The same codes where none is NaN, times 2^-8: the sign extended and the code shifted, bit 14 is all there
+// is to clear.
+inline Vec load_small_e4m3(const std::byte* p) {
+  const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i halves =
+      _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<short>(0xBFFF)));
+  return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
+          _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+}
 inline void half_load_bf16_pairs(const std::byte* p, __m256& low, __m256& high) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   low = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));

@@ -47,6 +47,14 @@ inline Vec load_e4m3(const std::byte* p) {
   const __m256i halves = e4m3_to_half(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   return {_mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(256.0F))};
 }
+// The same codes where none is NaN, times 2^-8: the sign extended and the code shifted, bit 14 is all there
+// is to clear.
+inline Vec load_small_e4m3(const std::byte* p) {
+  const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i halves =
+      _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<short>(0xBFFF)));
+  return {_mm512_cvtph_ps(halves)};
+}
 // Sixteen pairs of bf16: the low halves of the lanes, and the high ones.
 inline void load_bf16_pairs(const std::byte* p, Vec& low, Vec& high) {
   const __m512i bits = _mm512_loadu_si512(p);

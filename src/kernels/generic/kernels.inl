@@ -56,8 +56,8 @@ void bf16_tile(const FloatTile& t) { float_tile(t, 2 * kRowTile * sizeof(std::ui
 
 struct LoadFp8Pair {
   void operator()(const std::byte* p, Vec& even, Vec& odd) const {
-    even = load_e4m3(p);
-    odd = load_e4m3(p + kRowTile);
+    even = load_small_e4m3(p);
+    odd = load_small_e4m3(p + kRowTile);
   }
 };
 

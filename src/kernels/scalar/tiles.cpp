@@ -135,7 +135,8 @@ void fp8_tile(const FloatTile& t) {
         for (int k = 0; k < inputs; k += 2) {
           const auto weight = [&](int input) {
             return tensor::e4m3_to_float(
-                load<std::uint8_t>(codes, static_cast<std::size_t>(input * kRowTile + r)));
+                       load<std::uint8_t>(codes, static_cast<std::size_t>(input * kRowTile + r))) *
+                   0x1p-8F;
           };
           even = std::fma(weight(k), t.x[m][first + k], even);
           odd = std::fma(weight(k + 1), t.x[m][first + k + 1], odd);
