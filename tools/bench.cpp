@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "kernels/select.h"
 #include "layer_bench.h"
+#include "model_bench.h"
 #include "progress_bar.h"
 #include "synthetic_layer.h"
 
@@ -108,8 +109,9 @@ void run_layer_bench(const LayerBenchOptions& options) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure speed");
-  bench->require_subcommand(1);
+  CLI::App* bench = app.add_subcommand("bench", "Measure speed: of a model's steps, or of one layer");
+  bench->require_subcommand(0, 1);
+  add_model_bench(*bench);
   CLI::App* layer = bench->add_subcommand(
       "layer", "One MoE layer with random NVFP4 weights, beside the machine's ceilings");
   const auto options = std::make_shared<LayerBenchOptions>();

@@ -10,7 +10,6 @@ namespace tagalong::tools {
 
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{256} << 20;
 constexpr int kRounds = 200'000;
 
 double seconds_of(auto&& work) {

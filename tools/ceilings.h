@@ -3,6 +3,7 @@
 // interleaved.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace tagalong::tools {
 
 class Ceilings {
  public:
-  // Allocates 256 MB, far beyond any cache, to stream through.
+  // Allocates this much, far beyond any cache, to stream through.
+  static constexpr std::size_t kBytes = std::size_t{256} << 20;
   Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool);
 
   // Takes one sample of each; about 30 ms.

@@ -133,6 +133,9 @@ struct IndexScores {
   float* const* out;  // [rows] of [counts[r] rounded up to 16]
 };
 
+struct GroupedAttention;  // grouped_attention.h
+struct AttentionFold;
+
 struct Kernels {
   std::string_view name;  // "scalar", "avx2", "avx2_vnni", "avx512_vnni", "avx512"
   Compute compute;
@@ -163,6 +166,8 @@ struct Kernels {
 
   void (*latent_attention)(const LatentAttention&);
   void (*index_scores)(const IndexScores&);
+  void (*grouped_attention)(const GroupedAttention&);
+  void (*fold_attention)(const AttentionFold&);
 
   // The machine's ceilings, for benchmarks that quote their share of them.
   // Reads `bytes` (a multiple of 256) as fast as loads allow; the result only keeps the loads alive.

@@ -8,5 +8,6 @@
 namespace tagalong::models {
 
 std::unique_ptr<Model> load_glm_moe_dsa(const checkpoint::Checkpoint& checkpoint, const LoadOptions& options);
+std::unique_ptr<Model> load_qwen3_moe(const checkpoint::Checkpoint& checkpoint, const LoadOptions& options);
 
 }  // namespace tagalong::models

@@ -3,7 +3,15 @@
 #include <cstring>
 #include <exception>
 
+#include "checkpoint/checkpoint.h"
+
 namespace tagalong::models {
+
+namespace {
+
+std::size_t area(int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
+
+}  // namespace
 
 Embedding::Embedding(const tensor::WeightView& weight) : view_(weight) {
   const bool grouped = weight.scales.block != nullptr;
@@ -27,6 +35,69 @@ void Embedding::lookup(std::span<const std::int32_t> ids, float* out) const {
   }
 }
 
+DecoderBuffers::DecoderBuffers(const WorkspaceLimits& limits, int width, const routing::RouterSpec& router,
+                               int intermediate)
+    : hidden(width),
+      residual(area(limits.rows, width)),
+      normed(area(limits.rows, width)),
+      block_out(area(limits.rows, width)),
+      head_in(area(limits.logit_rows, width)),
+      head_scratch(limits.logit_rows, width),
+      moe(router, limits.rows, limits.policy),
+      gated(limits.rows, width, limits.rows * routing::plan_slots(router, limits.policy), intermediate,
+            router.plan_experts()) {
+  for (std::int32_t r = 0; r < limits.rows; ++r) all_rows.push_back({r, 1.0F});
+}
+
+void FeedForward::apply(const nn::Context& context, const Batch& batch, const StepContext& step,
+                        int moe_index, DecoderBuffers& b) const {
+  if (moe) {
+    moe->apply(context, b.normed.data(), batch.roles, b.hidden, moe_index, step.policy, b.moe, b.gated,
+               b.block_out.data(), step.routing);
+    return;
+  }
+  const int rows = batch.rows();
+  const nn::ExpertGroup group{&*dense, std::span(b.all_rows).first(static_cast<std::size_t>(rows))};
+  nn::apply_gated_experts(context, {&group, 1}, b.normed.data(), rows, b.hidden, b.gated, b.block_out.data());
+}
+
+void FeedForward::count(ModelInfo& info) const {
+  const auto products = [](const nn::GatedWeights& w) {
+    return 3 * static_cast<std::size_t>(w.gate_up.inputs()) * static_cast<std::size_t>(w.gate_up.outputs());
+  };
+  if (!moe) {
+    info.dense_bytes += dense->bytes();
+    info.row_products += products(*dense);
+    return;
+  }
+  const nn::GatedWeights& expert = moe->experts.front();
+  ++info.moe_layers;
+  info.expert_bytes = expert.bytes();
+  info.dense_bytes += moe->router.bytes();
+  info.row_products += moe->router.products() + products(expert) * static_cast<std::size_t>(moe->spec.top_k);
+  if (moe->spec.fused_shared_experts > 0) {
+    info.dense_bytes += moe->experts.back().bytes();
+    info.row_products += products(moe->experts.back());
+  }
+}
+
+void count_totals(const Embedding& embedding, const nn::Linear& head, ModelInfo& info) {
+  info.head_products = head.products();
+  info.packed_bytes =
+      embedding.bytes() + info.dense_bytes +
+      info.expert_bytes * static_cast<std::size_t>(info.router.experts) * static_cast<std::size_t>(info.moe_layers);
+}
+
+void apply_head(const nn::Context& context, const Batch& batch, std::span<const float> norm, float eps,
+                const nn::Linear& head, DecoderBuffers& b, std::span<float> logits) {
+  const int wanted = static_cast<int>(batch.logit_rows.size());
+  for (int r = 0; r < wanted; ++r) {
+    context.kernels.rms_norm(b.residual.data() + area(batch.logit_rows[r], b.hidden), norm.data(), eps,
+                             b.hidden, b.head_in.data() + area(r, b.hidden));
+  }
+  head.apply(context, b.head_in.data(), wanted, logits.data(), b.head_scratch);
+}
+
 void norm_rows(const nn::Context& context, const float* x, std::span<const float> weight, float eps, int rows,
                float* out) {
   const int width = static_cast<int>(weight.size());
@@ -45,6 +116,13 @@ void add_rows(const nn::Context& context, const float* x, int rows, int width, f
 
 void observe(const StepContext& step, std::string_view point, std::span<const float> values) {
   if (step.observer != nullptr) (*step.observer)(point, values);
+}
+
+nn::GatedWeights load_gated(const checkpoint::Checkpoint& file, const std::string& name, int hidden,
+                            int intermediate) {
+  return {file.weight(name + ".gate_proj", {intermediate, hidden}),
+          file.weight(name + ".up_proj", {intermediate, hidden}),
+          file.weight(name + ".down_proj", {hidden, intermediate})};
 }
 
 std::vector<nn::GatedWeights> load_experts(base::ThreadPool& pool, int experts,

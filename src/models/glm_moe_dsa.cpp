@@ -25,15 +25,8 @@ struct Layer {
   std::vector<float> attention_norm;  // [hidden], after attention
   nn::Mla attention;
   nn::Mla::Planes planes;
-  std::optional<nn::Moe> moe;                 // a MoE layer
-  std::optional<nn::GatedWeights> dense_mlp;  // or a dense one
+  FeedForward feed_forward;
 };
-
-nn::GatedWeights load_gated(const Checkpoint& file, const std::string& name, int hidden, int intermediate) {
-  return {file.weight(name + ".gate_proj", {intermediate, hidden}),
-          file.weight(name + ".up_proj", {intermediate, hidden}),
-          file.weight(name + ".down_proj", {hidden, intermediate})};
-}
 
 nn::Mla load_attention(const Checkpoint& file, const std::string& name, const GlmConfig& h,
                        nn::Sparsity sparsity) {
@@ -83,38 +76,21 @@ nn::Moe load_moe(const Checkpoint& file, const std::string& name, const GlmConfi
 // Buffers of one step. Rows are the batch's.
 struct GlmWorkspace : Workspace {
   GlmWorkspace(const GlmConfig& h, const WorkspaceLimits& limits)
-      : residual(area(limits.rows, h.hidden)),
-        normed(area(limits.rows, h.hidden)),
-        block_out(area(limits.rows, h.hidden)),
-        head_in(area(limits.logit_rows, h.hidden)),
-        head_scratch(limits.logit_rows, h.hidden),
+      : stream(limits, h.hidden, h.router,
+               std::max({h.intermediate, h.moe_intermediate, h.shared_intermediate})),
         angles(h.mla.rope, h.rope_theta, limits.rows),
-        mla(h.mla, limits.rows, h.max_context, limits.workers),
-        moe(h.router, limits.rows, limits.policy),
-        gated(limits.rows, h.hidden, limits.rows * routing::plan_slots(h.router, limits.policy),
-              std::max({h.intermediate, h.moe_intermediate, h.shared_intermediate}),
-              h.router.plan_experts()) {
-    for (std::int32_t r = 0; r < limits.rows; ++r) all_rows.push_back({r, 1.0F});
+        mla(h.mla, limits.rows, h.max_context, limits.workers) {
     if (h.sparsity[0] != nn::Sparsity::kDense) {
       dsa = nn::DsaWorkspace(h.dsa, limits.rows, h.max_context, limits.workers);
       selection = nn::SlotSelection(limits.rows, h.dsa.top_k);
     }
   }
 
-  static std::size_t area(int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
-
-  base::AlignedBuffer<float> residual;   // [rows, hidden]
-  base::AlignedBuffer<float> normed;     // [rows, hidden]
-  base::AlignedBuffer<float> block_out;  // [rows, hidden]
-  base::AlignedBuffer<float> head_in;    // [logit rows, hidden]
-  nn::QuantizedRows head_scratch;
+  DecoderBuffers stream;
   nn::RopeAngles angles;
   nn::MlaWorkspace mla;
   nn::DsaWorkspace dsa;
   nn::SlotSelection selection;
-  nn::MoeWorkspace moe;
-  nn::GatedWorkspace gated;
-  std::vector<routing::PlanEntry> all_rows;  // [rows] every row with weight 1: the plan of a dense layer
 };
 
 class GlmMoeDsa : public Model {
@@ -132,6 +108,7 @@ class GlmMoeDsa : public Model {
              .dense_bytes = head_.bytes()};
     info_.router.correction_bias.clear();
     for (int i = 0; i < h_.layers; ++i) load_layer(file, i, options.pool);
+    count_totals(embedding_, head_, info_);
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -147,8 +124,9 @@ class GlmMoeDsa : public Model {
     const nn::Context context{kernels_, step.pool};
     const nn::AttentionRows rows{batch.positions, batch.sequences, batch.tables};
     const int count = batch.rows();
-    const std::size_t size = GlmWorkspace::area(count, h_.hidden);
-    float* x = w.residual.data();
+    DecoderBuffers& b = w.stream;
+    const std::size_t size = static_cast<std::size_t>(count) * static_cast<std::size_t>(h_.hidden);
+    float* x = b.residual.data();
     embedding_.lookup(batch.ids, x);
     w.angles.set(batch.positions);
     observe(step, "embedding", {x, size});
@@ -156,32 +134,19 @@ class GlmMoeDsa : public Model {
     int moe_index = 0;
     for (int i = 0; i < h_.layers; ++i) {
       const Layer& layer = layers_[i];
-      norm_rows(context, x, layer.input_norm, h_.norm_eps, count, w.normed.data());
-      layer.attention.apply(context, rows, w.angles, w.normed.data(), step.kv, layer.planes, w.mla, w.dsa,
-                            w.selection, w.block_out.data());
-      add_rows(context, w.block_out.data(), count, h_.hidden, x);
+      norm_rows(context, x, layer.input_norm, h_.norm_eps, count, b.normed.data());
+      layer.attention.apply(context, rows, w.angles, b.normed.data(), step.kv, layer.planes, w.mla, w.dsa,
+                            w.selection, b.block_out.data());
+      add_rows(context, b.block_out.data(), count, h_.hidden, x);
 
-      norm_rows(context, x, layer.attention_norm, h_.norm_eps, count, w.normed.data());
-      if (layer.moe) {
-        layer.moe->apply(context, w.normed.data(), batch.roles, h_.hidden, moe_index++, step.policy, w.moe,
-                         w.gated, w.block_out.data(), step.routing);
-      } else {
-        const nn::ExpertGroup group{&*layer.dense_mlp,
-                                    std::span(w.all_rows).first(static_cast<std::size_t>(count))};
-        nn::apply_gated_experts(context, {&group, 1}, w.normed.data(), count, h_.hidden, w.gated,
-                                w.block_out.data());
-      }
-      add_rows(context, w.block_out.data(), count, h_.hidden, x);
+      norm_rows(context, x, layer.attention_norm, h_.norm_eps, count, b.normed.data());
+      layer.feed_forward.apply(context, batch, step, moe_index, b);
+      add_rows(context, b.block_out.data(), count, h_.hidden, x);
+      if (layer.feed_forward.moe) ++moe_index;
       if (step.observer != nullptr) observe(step, fmt::format("layer.{}", i), {x, size});
     }
 
-    const int wanted = static_cast<int>(batch.logit_rows.size());
-    for (int r = 0; r < wanted; ++r) {
-      const float* row = x + GlmWorkspace::area(batch.logit_rows[r], h_.hidden);
-      context.kernels.rms_norm(row, final_norm_.data(), h_.norm_eps, h_.hidden,
-                               w.head_in.data() + GlmWorkspace::area(r, h_.hidden));
-    }
-    head_.apply(context, w.head_in.data(), wanted, logits.data(), w.head_scratch);
+    apply_head(context, batch, final_norm_, h_.norm_eps, head_, b, logits);
   }
 
  private:
@@ -195,16 +160,13 @@ class GlmMoeDsa : public Model {
     layer.planes.rope = add_plane(h_.mla.rope_width());
     if (layer.attention.indexer) layer.planes.index = add_plane(h_.dsa.dim);
     info_.dense_bytes += layer.attention.bytes();
+    info_.row_products += layer.attention.products();
     if (h_.sparse_mlp[i]) {
-      layer.moe = load_moe(file, name + ".mlp", h_, pool);
-      ++info_.moe_layers;
-      info_.expert_bytes = layer.moe->experts.front().bytes();
-      info_.dense_bytes += layer.moe->router.bytes();
-      if (h_.router.fused_shared_experts > 0) info_.dense_bytes += layer.moe->experts.back().bytes();
+      layer.feed_forward.moe = load_moe(file, name + ".mlp", h_, pool);
     } else {
-      layer.dense_mlp = load_gated(file, name + ".mlp", h_.hidden, h_.intermediate);
-      info_.dense_bytes += layer.dense_mlp->bytes();
+      layer.feed_forward.dense = load_gated(file, name + ".mlp", h_.hidden, h_.intermediate);
     }
+    layer.feed_forward.count(info_);
     layers_.push_back(std::move(layer));
   }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "checkpoint/config.h"
+#include "models/config_values.h"
 
 namespace tagalong::models {
 
@@ -17,12 +18,6 @@ using checkpoint::kDimension;
 // transformers builds the norms inside MLA with this, whatever rms_norm_eps says, and the bundled model is
 // trained so.
 constexpr float kMlaNormEps = 1e-6F;
-
-int dimension(const Config& config, std::string_view key, int multiple = 1) {
-  const auto value = static_cast<int>(config.integer(key, kDimension));
-  if (value % multiple != 0) config.fail(key, fmt::format("{} is not a multiple of {}", value, multiple));
-  return value;
-}
 
 // Per layer: "dense" or "sparse" from mlp_layer_types, else the first first_k_dense_replace are dense.
 std::vector<bool> read_mlp_types(const Config& config, int layers) {
@@ -95,24 +90,10 @@ routing::RouterSpec read_router(const Config& config) {
   return spec;
 }
 
-void refuse_variants(const Config& config) {
-  for (const char* key : {"attention_bias", "mlp_bias"}) {
-    if (config.boolean_or(key, false)) config.fail(key, "biases are not supported");
-  }
-  if (const auto act = config.string_or("hidden_act", "silu"); act != "silu") {
-    config.fail("hidden_act", "'" + act + "' is not supported, only silu");
-  }
-  if (const auto rope = config.optional_object("rope_parameters")) {
-    if (const auto type = rope->string_or("rope_type", "default"); type != "default") {
-      rope->fail("rope_type", "'" + type + "' is not supported, only default");
-    }
-  }
-}
-
 }  // namespace
 
 GlmConfig read_glm_config(const Config& config) {
-  refuse_variants(config);
+  refuse_unless_plain_decoder(config);
   GlmConfig h;
   h.vocab = dimension(config, "vocab_size");
   h.hidden = dimension(config, "hidden_size", 16);

@@ -37,6 +37,10 @@ struct ModelInfo {
       router{};  // of every MoE layer, but for the bias and the table that each has of its own
   std::size_t expert_bytes = 0;  // weights of one routed expert, as they are streamed
   std::size_t dense_bytes = 0;   // weights that every step streams, whatever the routing
+  std::size_t packed_bytes = 0;  // all weights as they are kept in memory
+  // Multiplications of a row in all linear layers, its top_k experts among them, and in the head.
+  std::size_t row_products = 0;
+  std::size_t head_products = 0;
   std::vector<int> kv_planes{};  // widths for the KvStore
 };
 

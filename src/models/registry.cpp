@@ -17,6 +17,7 @@ struct Architecture {
 
 constexpr std::array kArchitectures{
     Architecture{"glm_moe_dsa", load_glm_moe_dsa},
+    Architecture{"qwen3_moe", load_qwen3_moe},
 };
 
 }  // namespace

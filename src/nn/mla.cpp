@@ -76,6 +76,13 @@ std::size_t Mla::bytes() const {
   return total;
 }
 
+std::size_t Mla::products() const {
+  std::size_t total = q_a.products() + q_b.products() + kv_a.products() + o.products();
+  total += area(area(config.heads, config.nope + config.v), config.kv_lora);
+  if (indexer) total += indexer->query.products() + indexer->key.products() + indexer->weights.products();
+  return total;
+}
+
 // Queries into the workspace, latent and rotated key into the cache.
 void Mla::project(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
                   cache::KvStore& kv, const Planes& planes, MlaWorkspace& w) const {

@@ -95,6 +95,7 @@ class Mla {
              SlotSelection& selection, float* out) const;
 
   std::size_t bytes() const;
+  std::size_t products() const;  // multiplications of a row in the linear layers
 
  private:
   void project(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,

@@ -32,14 +32,17 @@ void RopeAngles::rotate(int row, RopeStyle style, float* x) const {
   const std::size_t half = inverse_frequencies_.size();
   const float* cosines = cosines_.data() + static_cast<std::size_t>(row) * half;
   const float* sines = sines_.data() + static_cast<std::size_t>(row) * half;
-  const bool interleaved = style == RopeStyle::kInterleaved;
-  for (std::size_t j = 0; j < half; ++j) {
-    float& first = x[interleaved ? 2 * j : j];
-    float& second = x[interleaved ? 2 * j + 1 : j + half];
+  // Two loops, so that the compiler can make vectors of each.
+  const auto turn = [](float& first, float& second, float cosine, float sine) {
     const float a = first;
     const float b = second;
-    first = a * cosines[j] - b * sines[j];
-    second = a * sines[j] + b * cosines[j];
+    first = a * cosine - b * sine;
+    second = a * sine + b * cosine;
+  };
+  if (style == RopeStyle::kInterleaved) {
+    for (std::size_t j = 0; j < half; ++j) turn(x[2 * j], x[2 * j + 1], cosines[j], sines[j]);
+  } else {
+    for (std::size_t j = 0; j < half; ++j) turn(x[j], x[j + half], cosines[j], sines[j]);
   }
 }
 

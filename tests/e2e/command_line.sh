@@ -72,4 +72,14 @@ if [ $? != 1 ]; then
   failures=$((failures + 1))
 fi
 
+expect_refusal "^tagalong: no model shape is named 'no-such-model'; known: qwen3-30b-a3b" synth "$folder/none" --like no-such-model
+expect_refusal '^tagalong: .*cannot be made' synth "$folder/config.json/below" --like qwen3-tiny
+for shape in qwen3-tiny glm-tiny; do
+  expect 0 'GB$' synth "$folder/$shape" --like $shape --layers 2 --vocab 100
+  expect 0 '^ +prefill 20 ' bench "$folder/$shape" -b 1,3 --prefill 20 --rounds 1 --steps 1 --random-tokens
+  expect 0 '"tokens_per_second": [0-9]' bench "$folder/$shape" -b 2 --prefill 0 --rounds 1 --json
+done
+expect 2 'model, or a subcommand' bench
+expect_refusal '^tagalong: 60000 positions are needed' bench "$folder/qwen3-tiny" --prefill 60000
+
 [ "$failures" = 0 ]

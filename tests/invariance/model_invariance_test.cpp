@@ -129,9 +129,12 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, ModelInvariance,
                          testing::Values("models/storyteller", "tests/golden/glm_moe_dsa/bf16",
                                          "tests/golden/glm_moe_dsa/f32", "tests/golden/glm_moe_dsa/nvfp4",
                                          "tests/golden/glm_moe_dsa/nvfp4_groups",
-                                         "tests/golden/glm_moe_dsa/nvfp4_shared_indexer"),
+                                         "tests/golden/glm_moe_dsa/nvfp4_shared_indexer",
+                                         "tests/golden/qwen3_moe/f32", "tests/golden/qwen3_moe/bf16",
+                                         "tests/golden/qwen3_moe/nvfp4", "tests/golden/qwen3_moe/nvfp4_all"),
                          [](const auto& checkpoint) {
-                           return std::filesystem::path(checkpoint.param).filename().string();
+                           const std::filesystem::path path = checkpoint.param;
+                           return path.parent_path().filename().string() + "_" + path.filename().string();
                          });
 
 }  // namespace

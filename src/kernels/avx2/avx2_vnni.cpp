@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/generic/unroll.h"
+#include "kernels/grouped_attention.h"
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 
@@ -20,6 +21,7 @@ namespace {
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
+#include "kernels/generic/grouped_attention.inl"
 
 struct Products {
   // Bytes are made unsigned by an offset, which the row's corrections take back.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/generic/unroll.h"
+#include "kernels/grouped_attention.h"
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 
@@ -20,6 +21,7 @@ namespace {
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
+#include "kernels/generic/grouped_attention.inl"
 
 // The entries of `table` that the low and the high nibbles of 64 bytes name.
 inline void decode_nibbles(__m512i bytes, __m512i table, __m512i& low, __m512i& high) {

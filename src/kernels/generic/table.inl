@@ -18,6 +18,8 @@ constexpr Kernels make_table(std::string_view name) {
       .axpy = axpy,
       .latent_attention = latent_attention,
       .index_scores = index_scores,
+      .grouped_attention = grouped_attention,
+      .fold_attention = fold_attention,
       .read_stream = read_stream,
       .multiply_peak = multiply_peak,
   };

@@ -81,6 +81,8 @@ constexpr Kernels kTable{
     .axpy = scalar::axpy,
     .latent_attention = scalar::latent_attention,
     .index_scores = scalar::index_scores,
+    .grouped_attention = scalar::grouped_attention,
+    .fold_attention = scalar::fold_attention,
     .read_stream = scalar::read_stream,
     .multiply_peak = scalar::multiply_peak,
 };
