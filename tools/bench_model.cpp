@@ -95,7 +95,8 @@ void print_table(const kernels::Kernels& kernels, int threads, const models::Mod
 
 void run_model_bench(const ModelBenchOptions& options) {
   if (options.model.model.empty()) throw CLI::RequiredError("model, or a subcommand");
-  const kernels::Kernels& kernels = kernels::select_kernels(options.model.isa);
+  const kernels::Kernels& kernels =
+      kernels::select_kernels(options.model.isa, kernels::parse_compute(options.model.compute));
   base::ThreadPool pool(options.model.threads > 0 ? options.model.threads : base::usable_cores());
   std::unique_ptr<models::Model> model;
   {

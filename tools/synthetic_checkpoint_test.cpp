@@ -68,6 +68,22 @@ TEST_P(SyntheticCheckpoint, LoadsAndRoutesNearlyUniformly) {
   }
 }
 
+// The tokens of a long prompt see each other's values and still go their own ways.
+TEST(SyntheticModel, RoutesALongPromptNearlyUniformly) {
+  const checkpoint::TestFolder folder;
+  write({.like = "qwen3-tiny", .layers = 12}, folder.path());
+  testing_support::ModelHarness model(folder.path(), {.kernels = kernels::select_kernels("auto")});
+  constexpr int kTokens = 200;
+  std::mt19937 random(5);
+  std::vector<std::int32_t> tokens(kTokens);
+  for (auto& id : tokens) {
+    id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(model.info().vocab));
+  }
+  model.start({tokens});
+  model.prefill();
+  for (const routing::RouteStats& layer : model.stats()) EXPECT_EQ(layer.experts, model.info().experts);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, SyntheticCheckpoint,
                          testing::Values(SyntheticShape{.like = "qwen3-tiny"},
                                          SyntheticShape{.like = "qwen3-tiny", .layers = 2, .nvfp4 = false},

@@ -13,13 +13,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Of the attention's output. Attention leaves what the positions of a sequence have in common as it is and
+// averages the rest away; with a gain of one the common part would double from layer to layer, and all tokens
+// of a long prompt would come to the same experts.
+constexpr float kAttentionGain = 0.25F;
+
 class Builder {
  public:
   explicit Builder(bool nvfp4) : matrix_fill_(nvfp4 ? Fill::kNvfp4 : Fill::kBf16) {}
 
-  // Rows that make unit outputs of unit inputs.
-  void matrix(const std::string& name, int rows, int columns) {
-    tensors_.push_back({name + ".weight", rows, columns, matrix_fill_, unit_rms(columns)});
+  // Rows that make outputs of size `gain` of unit inputs.
+  void matrix(const std::string& name, int rows, int columns, float gain = 1.0F) {
+    tensors_.push_back({name + ".weight", rows, columns, matrix_fill_, gain * unit_rms(columns)});
   }
   // A matrix that is never quantised: the router's.
   void router(const std::string& name, int rows, int columns) {
@@ -96,7 +101,7 @@ SyntheticModel qwen3_moe(const Qwen3Shape& m, bool nvfp4) {
     b.matrix(attention + "v_proj", m.kv_heads * m.head_dim, m.hidden);
     b.norm(attention + "q_norm", m.head_dim);
     b.norm(attention + "k_norm", m.head_dim);
-    b.matrix(attention + "o_proj", m.hidden, m.heads * m.head_dim);
+    b.matrix(attention + "o_proj", m.hidden, m.heads * m.head_dim, kAttentionGain);
     b.router(layer + "mlp.gate", m.experts, m.hidden);
     for (int e = 0; e < m.experts; ++e) b.mlp(fmt::format("{}mlp.experts.{}", layer, e), m.hidden, m.inner);
   }
@@ -160,7 +165,7 @@ SyntheticModel glm_moe_dsa(const GlmShape& m, bool nvfp4) {
     b.matrix(attention + "kv_a_proj_with_mqa", m.kv_lora + m.rope, m.hidden);
     b.norm(attention + "kv_a_layernorm", m.kv_lora);
     b.matrix(attention + "kv_b_proj", m.heads * (m.nope + m.v), m.kv_lora);
-    b.matrix(attention + "o_proj", m.hidden, m.heads * m.v);
+    b.matrix(attention + "o_proj", m.hidden, m.heads * m.v, kAttentionGain);
     b.matrix(attention + "indexer.wq_b", m.index_heads * m.index_head_dim, m.q_lora);
     b.matrix(attention + "indexer.wk", m.index_head_dim, m.hidden);
     b.norm(attention + "indexer.k_norm", m.index_head_dim);

@@ -177,7 +177,8 @@ struct RoundingCase {
 
 void expect_rounding_of_activations(kernels::Compute compute, double finer) {
   for (const RoundingCase& c :
-       {RoundingCase{"glm_moe_dsa/nvfp4", 1, 2, 0.0204}, RoundingCase{"glm_moe_dsa/nvfp4_groups", 1, 2, 0.0204},
+       {RoundingCase{"glm_moe_dsa/nvfp4", 1, 2, 0.0204},
+        RoundingCase{"glm_moe_dsa/nvfp4_groups", 1, 2, 0.0204},
         RoundingCase{"glm_moe_dsa/nvfp4_shared_indexer", 2, 3, 0.0204},
         RoundingCase{"qwen3_moe/nvfp4", 0, 2, 0.0204}, RoundingCase{"qwen3_moe/nvfp4_all", 0, 0, 0.0274}}) {
     const Golden golden(c.variant);
@@ -190,7 +191,8 @@ void expect_rounding_of_activations(kernels::Compute compute, double finer) {
       const auto expected = golden.values(fmt::format("prompt.{}.layer.{}.output", golden.single, i));
       const double bound = c.per_layer / finer * std::max(0, i + 1 - c.first);
       const double distance = relative_distance(trace.points.at(fmt::format("layer.{}", i)), expected);
-      testing::Test::RecordProperty(fmt::format("{}_layer_{}", c.variant, i), fmt::format("{:.7f}", distance));
+      testing::Test::RecordProperty(fmt::format("{}_layer_{}", c.variant, i),
+                                    fmt::format("{:.7f}", distance));
       EXPECT_LE(distance, i < c.first ? 1e-6 : bound) << c.variant << " layer " << i;
     }
   }
