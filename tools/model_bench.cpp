@@ -104,7 +104,7 @@ class StepRunner : private routing::RouteObserver {
   std::vector<cache::BlockTable> tables_;
   std::vector<std::int32_t> ids_;    // [sequences] of the next step
   std::vector<std::int32_t> picks_;  // [sequences]
-  std::vector<float> logits_;  // [sequences, vocab]
+  std::vector<float> logits_;        // [sequences, vocab]
   base::SplitMix64 random_;
   std::unique_ptr<models::Workspace> workspace_;
   std::vector<engine::Sampler> samplers_;

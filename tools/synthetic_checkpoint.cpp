@@ -128,7 +128,8 @@ std::size_t write_checkpoint(const SyntheticModel& model, const std::filesystem:
   // A full disk ends it early: finish() says so.
   for (std::size_t i = 0; i < tensors.size() && file.stream(); ++i) {
     fill(tensors[i], random, data);
-    file.stream().write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
+    file.stream().write(reinterpret_cast<const char*>(data.data()),
+                        static_cast<std::streamsize>(data.size()));
     total += data.size();
     progress(static_cast<int>(i) + 1, static_cast<int>(tensors.size()));
   }

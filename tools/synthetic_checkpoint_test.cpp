@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,12 +28,22 @@ std::string content(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Distinct experts of each layer that was routed.
+struct DistinctExperts : routing::RouteObserver {
+  std::vector<int> counts;
+  void routed(int, std::span<const routing::RowRole>, const routing::RoutePlan& plan) override {
+    counts.push_back(plan.stats.experts);
+  }
+};
+
 class SyntheticCheckpoint : public testing::TestWithParam<SyntheticShape> {};
 
 TEST_P(SyntheticCheckpoint, LoadsAndRoutesNearlyUniformly) {
   const checkpoint::TestFolder folder;
   write(GetParam(), folder.path());
-  testing_support::ModelHarness model(folder.path(), {.kernels = kernels::select_kernels("auto")});
+  DistinctExperts distinct;
+  testing_support::ModelHarness model(folder.path(),
+                                      {.kernels = kernels::select_kernels("auto"), .routing = &distinct});
   const models::ModelInfo& info = model.info();
   constexpr int kRows = 8;
   constexpr int kSteps = 12;
@@ -44,14 +55,14 @@ TEST_P(SyntheticCheckpoint, LoadsAndRoutesNearlyUniformly) {
     }
   }
   model.start(sequences);
-  double distinct = 0;
   for (int step = 0; step < kSteps; ++step) {
     model.step(std::vector<int>(kRows, 1), routing::RowRole::kDecode);
-    for (const routing::RouteStats& layer : model.stats()) distinct += layer.experts;
   }
-  const double mean = distinct / (kSteps * info.moe_layers);
-  const double missed = 1 - static_cast<double>(info.top_k) / info.experts;
-  const double uniform = info.experts * (1 - std::pow(missed, kRows));
+  ASSERT_EQ(distinct.counts.size(), static_cast<std::size_t>(kSteps * info.moe_layers));
+  const double mean = std::accumulate(distinct.counts.begin(), distinct.counts.end(), 0.0) /
+                      static_cast<double>(distinct.counts.size());
+  const double missed = 1 - static_cast<double>(info.router.top_k) / info.router.experts;
+  const double uniform = info.router.experts * (1 - std::pow(missed, kRows));
   // A router that favours some experts touches fewer: with the same few for every token, a third of these.
   EXPECT_GT(mean, 0.9 * uniform);
   EXPECT_LT(mean, 1.1 * uniform);
@@ -72,7 +83,9 @@ TEST_P(SyntheticCheckpoint, LoadsAndRoutesNearlyUniformly) {
 TEST(SyntheticModel, RoutesALongPromptNearlyUniformly) {
   const checkpoint::TestFolder folder;
   write({.like = "qwen3-tiny", .layers = 12}, folder.path());
-  testing_support::ModelHarness model(folder.path(), {.kernels = kernels::select_kernels("auto")});
+  DistinctExperts distinct;
+  testing_support::ModelHarness model(folder.path(),
+                                      {.kernels = kernels::select_kernels("auto"), .routing = &distinct});
   constexpr int kTokens = 200;
   std::mt19937 random(5);
   std::vector<std::int32_t> tokens(kTokens);
@@ -81,7 +94,7 @@ TEST(SyntheticModel, RoutesALongPromptNearlyUniformly) {
   }
   model.start({tokens});
   model.prefill();
-  for (const routing::RouteStats& layer : model.stats()) EXPECT_EQ(layer.experts, model.info().experts);
+  for (const int experts : distinct.counts) EXPECT_EQ(experts, model.info().router.experts);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SyntheticCheckpoint,

@@ -15,6 +15,7 @@
 #include "kernels/select.h"
 #include "kernels/tables.h"
 #include "tensor/formats/bf16.h"
+#include "tensor/formats/fp8.h"
 
 namespace tagalong::kernels {
 namespace {
@@ -36,12 +37,24 @@ class Cache {
     std::mt19937 random(static_cast<std::uint32_t>(shape.dim + positions));
     std::normal_distribution<float> normal;
     values_.resize(2 * static_cast<std::size_t>(slots * 3 * shape.dim));
-    for (float& v : values_) v = tensor::bf16_to_float(tensor::float_to_bf16(normal(random)));
-    const std::size_t width = shape.format == CacheFormat::kF32 ? 4 : 2;
+    const std::size_t width = shape.format == CacheFormat::kF32    ? 4
+                              : shape.format == CacheFormat::kBF16 ? 2
+                                                                   : 1;
     bytes_.resize(values_.size() * width);
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      const std::uint16_t bits = tensor::float_to_bf16(values_[i]);
-      std::memcpy(&bytes_[i * width], width == 4 ? static_cast<const void*>(&values_[i]) : &bits, width);
+      const float value = normal(random);
+      if (shape.format == CacheFormat::kF32) {
+        values_[i] = value;
+        std::memcpy(&bytes_[i * width], &value, width);
+      } else if (shape.format == CacheFormat::kBF16) {
+        const std::uint16_t bits = tensor::float_to_bf16(value);
+        values_[i] = tensor::bf16_to_float(bits);
+        std::memcpy(&bytes_[i * width], &bits, width);
+      } else {
+        const std::uint8_t bits = tensor::float_to_e4m3(value);
+        values_[i] = tensor::e4m3_to_float(bits);
+        bytes_[i] = static_cast<std::byte>(bits);
+      }
     }
     stride_ = static_cast<std::size_t>(3 * shape.dim) * width;
     head_ = static_cast<std::size_t>(shape.dim) * width;
@@ -120,7 +133,7 @@ bool same_bits(const Sums& a, const Sums& b) {
 }
 
 TEST(Invariance, GroupedAttentionHasTheBitsOfScalar) {
-  for (const CacheFormat format : {CacheFormat::kF32, CacheFormat::kBF16}) {
+  for (const CacheFormat format : {CacheFormat::kF32, CacheFormat::kBF16, CacheFormat::kF8}) {
     for (const int heads : {1, 2, 3, 7, 8, 16}) {
       for (const int dim : {16, 48, 128}) {
         for (const int count : {1, 15, 16, 17, 100, kAttentionPart}) {

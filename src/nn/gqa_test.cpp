@@ -181,7 +181,7 @@ TEST(Gqa, InvarianceUnderChunksAndThreads) {
     const Weights weights(heads, kv_heads, true, tensor::Format::kNVFP4);
     const Gqa gqa = weights.gqa();
     const auto xs = inputs(weights.config, 2 * kernels::kAttentionPart + 9);
-    for (const cache::KvType type : {cache::KvType::kF32, cache::KvType::kBF16}) {
+    for (const cache::KvType type : {cache::KvType::kF32, cache::KvType::kBF16, cache::KvType::kF8}) {
       const auto whole = run(gqa, xs, static_cast<int>(xs.size()), 1, type);
       ASSERT_TRUE(std::all_of(whole.begin(), whole.end(), [](float v) { return std::isfinite(v); }));
       for (const int chunk : {1, 7, 100}) {

@@ -30,6 +30,7 @@ struct RunOptions {
   int threads = 2;
   cache::KvType kv_type = cache::KvType::kF32;
   routing::RoutingPolicy policy{};
+  routing::RouteObserver* routing = nullptr;
 };
 
 class ModelHarness {
@@ -86,8 +87,11 @@ class ModelHarness {
              [&](std::size_t i) -> std::vector<float>& { return traces_[i].points[std::string(point)]; });
     };
     std::vector<float> logits(owner.size() * static_cast<std::size_t>(info().vocab));
-    const models::StepContext context{
-        .pool = pool_, .kv = *kv_, .policy = options_.policy, .observer = &observer};
+    const models::StepContext context{.pool = pool_,
+                                      .kv = *kv_,
+                                      .policy = options_.policy,
+                                      .routing = options_.routing,
+                                      .observer = &observer};
     model_->forward(batch, context, *workspace_, logits);
     append(owner, logits, [&](std::size_t i) -> std::vector<float>& { return traces_[i].logits; });
   }

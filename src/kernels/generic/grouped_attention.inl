@@ -1,7 +1,7 @@
 // Grouped-query attention over the panels of attention.inl, after which it is included.
 // scalar/grouped_attention.cpp says what it computes.
 
-template <typename Cached>
+template <CacheFormat kFormat>
 inline void grouped_attention_of(const GroupedAttention& a) {
   const auto dim = static_cast<std::size_t>(a.dim);
   const std::size_t row_scores = static_cast<std::size_t>(a.heads) * kAttentionPart;
@@ -15,7 +15,7 @@ inline void grouped_attention_of(const GroupedAttention& a) {
     const int keys = block_keys(count, block);
     for (int i = 0; i < a.dim; i += kPanel) {
       const int width = block_keys(a.dim, i);
-      turn_panel<Cached>(a.keys, a.stride, a.slots + block, keys, i, width, panel);
+      turn_panel<kFormat>(a.keys, a.stride, a.slots + block, keys, i, width, panel);
       for (int r = 0; r < a.rows; ++r) {
         if (a.counts[r] <= block) continue;
         multiply_heads(a.queries[r] + i, dim, a.heads, panel, width,
@@ -38,7 +38,7 @@ inline void grouped_attention_of(const GroupedAttention& a) {
   for (int block = 0; block < count; block += kPanel) {
     for (int i = 0; i < a.dim; i += kPanel) {
       const int width = block_keys(a.dim, i);
-      copy_panel<Cached>(a.values, a.stride, a.slots + block, block_keys(count, block), i, width, panel);
+      copy_panel<kFormat>(a.values, a.stride, a.slots + block, block_keys(count, block), i, width, panel);
       for (int r = 0; r < a.rows; ++r) {
         if (a.counts[r] <= block) continue;
         multiply_heads(scores + r * row_scores + block, kAttentionPart, a.heads, panel,
@@ -49,10 +49,13 @@ inline void grouped_attention_of(const GroupedAttention& a) {
 }
 
 void grouped_attention(const GroupedAttention& a) {
-  if (a.format == CacheFormat::kF32) {
-    grouped_attention_of<CachedF32>(a);
-  } else {
-    grouped_attention_of<CachedBf16>(a);
+  switch (a.format) {
+    case CacheFormat::kF32:
+      return grouped_attention_of<CacheFormat::kF32>(a);
+    case CacheFormat::kBF16:
+      return grouped_attention_of<CacheFormat::kBF16>(a);
+    case CacheFormat::kF8:
+      return grouped_attention_of<CacheFormat::kF8>(a);
   }
 }
 

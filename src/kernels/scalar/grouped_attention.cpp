@@ -5,20 +5,10 @@
 
 #include "kernels/grouped_attention.h"
 #include "kernels/scalar/attention.h"
+#include "kernels/scalar/cached.h"
 #include "kernels/scalar/math.h"
-#include "tensor/formats/bf16.h"
 
 namespace tagalong::kernels::scalar {
-
-namespace {
-
-float cached(const std::byte* row, int index, CacheFormat format) {
-  const auto i = static_cast<std::size_t>(index);
-  return format == CacheFormat::kF32 ? load<float>(row, i)
-                                     : tensor::bf16_to_float(load<std::uint16_t>(row, i));
-}
-
-}  // namespace
 
 void grouped_attention(const GroupedAttention& a) {
   const auto row_of = [&](const std::byte* plane, int t) {
@@ -32,7 +22,8 @@ void grouped_attention(const GroupedAttention& a) {
       for (int t = 0; t < a.counts[r]; ++t) {
         float dot = 0;
         for (int i = 0; i < a.dim; ++i) {
-          dot = std::fma(query[i], cached(row_of(a.keys, t), i, a.format), dot);
+          dot =
+              std::fma(query[i], cached_value(row_of(a.keys, t), static_cast<std::size_t>(i), a.format), dot);
         }
         scores[t] = dot * a.scale;
         largest = max_of(largest, scores[t]);
@@ -44,7 +35,8 @@ void grouped_attention(const GroupedAttention& a) {
         const float p = exp_approx(scores[t] - largest);
         total.v[t % kLanes] += p;
         for (int i = 0; i < a.dim; ++i)
-          out[i] = std::fma(p, cached(row_of(a.values, t), i, a.format), out[i]);
+          out[i] =
+              std::fma(p, cached_value(row_of(a.values, t), static_cast<std::size_t>(i), a.format), out[i]);
       }
       a.sums[r].largest[h] = largest;
       a.sums[r].sum[h] = total.sum();
