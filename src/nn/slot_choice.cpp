@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <cmath>
 
 namespace tagalong::nn {
 
@@ -10,9 +9,12 @@ namespace {
 
 // Ranks scores as unsigned integers, NaN below every number.
 std::uint32_t rank_of(float score) {
-  if (std::isnan(score)) return 0;
   const auto bits = std::bit_cast<std::uint32_t>(score);
-  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+  // All ones for negative numbers, whose order is turned over; without a branch, which would be taken at
+  // random.
+  const std::uint32_t sign = 0U - (bits >> 31);
+  const std::uint32_t rank = bits ^ (sign | 0x80000000U);
+  return (bits & 0x7FFFFFFFU) > 0x7F800000U ? 0 : rank;
 }
 
 }  // namespace
