@@ -65,15 +65,42 @@ TEST(Route, PaddingHasNoEntriesAndNoVote) {
   EXPECT_EQ(plan.stats.nan_rows, 0);
 }
 
-TEST(Route, PrefillExpertsAreFreeForDecodeRows) {
-  // The prefill row brings 2 and 3; the decode row votes 0 and prefers 3 to its own second choice 1, which
+TEST(Route, ExpertsOfExactRowsAreFreeForDecodeRows) {
+  // The exact row brings 2 and 3; the decode row votes 0 and prefers 3 to its own second choice 1, which
   // nobody loads.
-  const RoutePlan plan =
-      route_rows({4, 3, 1, 2, 0, 0, 5, 4}, {.experts = 4, .top_k = 2}, parse_policy("oea:k0=1,min_rows=1"),
-                 {RowRole::kDecode, RowRole::kPrefill});
-  EXPECT_EQ(ids(plan, 0), (std::vector<int>{0, 3}));
-  EXPECT_EQ(ids(plan, 1), (std::vector<int>{2, 3}));
-  EXPECT_EQ(plan.stats.decode_rows, 1);
+  for (const RowRole exact : {RowRole::kPrefill, RowRole::kPinnedExact}) {
+    const RoutePlan plan = route_rows({4, 3, 1, 2, 0, 0, 5, 4}, {.experts = 4, .top_k = 2},
+                                      parse_policy("oea:k0=1,min_rows=1"), {RowRole::kDecode, exact});
+    EXPECT_EQ(ids(plan, 0), (std::vector<int>{0, 3}));
+    EXPECT_EQ(ids(plan, 1), (std::vector<int>{2, 3}));
+    EXPECT_EQ(plan.stats.decode_rows, 1);
+  }
+}
+
+TEST(Route, KeptMassIsThatOfDecodeRowsAlone) {
+  const std::vector<float> decode = {4, 3, 1, 2};
+  std::vector<float> both = decode;
+  both.insert(both.end(), {0, 0, 5, 4});
+  for (const bool renormalise : {true, false}) {
+    const RouterSpec spec{.experts = 4, .top_k = 2, .renormalise = renormalise};
+    const RoutingPolicy policy = parse_policy("pruned:k0=1");
+    const double alone = route_rows(decode, spec, policy).stats.kept_mass;
+    EXPECT_NEAR(alone, 1 / (1 + std::exp(-1.0)), 1e-6);
+    for (const RowRole other : {RowRole::kPrefill, RowRole::kPinnedExact, RowRole::kPadding}) {
+      EXPECT_EQ(route_rows(both, spec, policy, {RowRole::kDecode, other}).stats.kept_mass, alone);
+    }
+  }
+}
+
+TEST(Route, GroupsOfTwoAddScoresAndNotLogits) {
+  // Scores 1.00 + .05 against .88 + .88; the logits' sums 5 and 4 would say the other.
+  const RouterSpec spec{.scoring = Scoring::kSigmoid,
+                        .experts = 4,
+                        .top_k = 1,
+                        .groups = 2,
+                        .topk_groups = 1,
+                        .group_score = GroupScore::kSumOfTopTwo};
+  EXPECT_EQ(ids(route_rows({8, -3, 2, 2}, spec), 0), (std::vector<int>{2}));
 }
 
 TEST(Route, ResidentExpertsAreFree) {
@@ -184,6 +211,40 @@ TEST(Route, ShortRowsRenormaliseOverWhatTheyKeep) {
   EXPECT_EQ(plan.stats.short_rows, 1);
   EXPECT_NEAR(plan.weights_of(0)[0] + plan.weights_of(0)[1], 1.0F, 4 * 0x1p-24F);
   EXPECT_NEAR(plan.stats.kept_mass, (0.6439 + 0.2369) / (0.6439 + 0.2369 + 0.0871), 1e-3);
+}
+
+TEST(Route, ThresholdsThatAreMetExactly) {
+  // Scores of one half each, or four halves of which the row's share is counted.
+  const RouterSpec two{.experts = 2, .top_k = 2};
+  EXPECT_EQ(ids(route_rows({1, 1}, two, parse_policy("topp:p=0.5")), 0), (std::vector<int>{0}));
+  EXPECT_EQ(ids(route_rows({1, 1}, two, parse_policy("topp:p=0.6")), 0), (std::vector<int>{0, 1}));
+  EXPECT_EQ(ids(route_rows({1, 1}, two, parse_policy("ser:k_min=1,t=1")), 0), (std::vector<int>{0}));
+  const RouterSpec four{.scoring = Scoring::kSigmoid, .experts = 4, .top_k = 4};
+  EXPECT_EQ(ids(route_rows({0, 0, 0, 0}, four, parse_policy("topp:p=0.5")), 0), (std::vector<int>{0, 1}));
+}
+
+TEST(Route, EquallyWantedExpertsGoByTheLowerId) {
+  // Votes 0 and 5; 1 and 2 are wanted alike and there is room for one.
+  const RoutePlan plan = route_rows({9, 8, 0, 0, 0, 0, 0, 0, 8, 0, 0, 9}, {.experts = 6, .top_k = 2},
+                                    parse_policy("oea+budget:k0=1,budget=3"));
+  EXPECT_EQ(ids(plan, 0), (std::vector<int>{0, 1}));
+  EXPECT_EQ(ids(plan, 1), (std::vector<int>{5, 0}));
+}
+
+TEST(Route, OnlyDecodeRowsAddToTheBatchsScores) {
+  // The exact row brings 1 and takes one of the two places; its liking for 2 must not give 2 the other.
+  const RoutePlan plan =
+      route_rows({1, 0, 0.9F, 0, 0, 9, 8.9F, 0}, {.experts = 4, .top_k = 1},
+                 parse_policy("xshare:budget=2,min_rows=1"), {RowRole::kDecode, RowRole::kPrefill});
+  EXPECT_EQ(ids(plan, 0), (std::vector<int>{0}));
+}
+
+TEST(Route, LynxDropsAsManyAsItIsTold) {
+  // 0 is used three times, 1 twice, 2 once.
+  const std::vector<float> logits = {9, 0, 0, 9, 0, 0, 9, 0, 0, 0, 9, 0, 0, 9, 0, 0, 8, 9};
+  const RoutePlan plan = route_rows(logits, {.experts = 3, .top_k = 1}, parse_policy("lynx:drop=1"));
+  EXPECT_EQ(plan.stats.experts, 2);
+  EXPECT_EQ(ids(plan, 5), (std::vector<int>{1}));
 }
 
 TEST(Route, LimitsOfTheGeneralForm) {

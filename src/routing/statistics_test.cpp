@@ -44,6 +44,28 @@ TEST(Statistics, CountsWhatPlansSay) {
   EXPECT_DOUBLE_EQ(statistics.snapshot(0).balancedness(4), 1.0);
 }
 
+TEST(Statistics, TotalsAreTheSumOfTheLayers) {
+  Problem problem = three_rows();
+  problem.roles[0] = RowRole::kPrefill;
+  const RoutePlan plan = route_problem(problem, parse_policy("pruned:k0=1"));
+  RoutingStatistics statistics(3, 4);
+  statistics.add(0, plan);
+  statistics.add(2, plan);
+  statistics.add(2, plan);
+  const RoutingTotals totals = statistics.totals();
+  EXPECT_EQ(totals.layer_steps, 3U);
+  EXPECT_EQ(totals.rows, 6U);
+  EXPECT_EQ(totals.decode_rows, 3U);
+  EXPECT_EQ(totals.experts_exact, 9U);
+  EXPECT_EQ(totals.experts, 6U);
+  EXPECT_EQ(totals.replaced_slots, 3U);
+  EXPECT_EQ(totals.short_rows, 3U);
+  EXPECT_LT(plan.stats.kept_mass, 1.0);
+  EXPECT_DOUBLE_EQ(totals.mean_kept_mass(), plan.stats.kept_mass) << "a mean over decode rows";
+  EXPECT_DOUBLE_EQ(RoutingTotals{}.mean_kept_mass(), 1.0);
+  EXPECT_DOUBLE_EQ(RoutingTotals{}.mean_experts(), 0.0);
+}
+
 TEST(Statistics, ASnapshotIsNeverHalfAStep) {
   const RoutePlan plan = route_problem(three_rows(), {});
   RoutingStatistics statistics(1, 4);
