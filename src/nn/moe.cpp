@@ -16,8 +16,11 @@ void Moe::apply(const Context& context, const float* x, std::span<const routing:
   const int rows = static_cast<int>(roles.size());
   router.apply(context, x, rows, workspace.logits.data(), workspace.unused);
   const std::size_t logit_count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(spec.experts);
-  routing::route({.logits = workspace.logits.span().first(logit_count), .roles = roles, .layer = layer}, spec,
-                 policy, workspace.scratch, workspace.plan);
+  routing::route({.logits = workspace.logits.span().first(logit_count),
+                  .roles = roles,
+                  .layer = layer,
+                  .step = workspace.calls++},
+                 spec, policy, workspace.scratch, workspace.plan);
   if (observer != nullptr) observer->routed(layer, roles, workspace.plan);
 
   const auto active = workspace.plan.active_experts();

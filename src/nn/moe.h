@@ -31,6 +31,7 @@ struct MoeWorkspace {
   routing::RoutePlan plan;
   std::vector<ExpertGroup> groups;  // [plan experts]
   QuantizedRows unused;             // the router is never quantised
+  std::uint64_t calls = 0;          // of apply(): a policy that draws at random draws anew each time
 };
 
 class Moe {

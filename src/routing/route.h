@@ -26,7 +26,7 @@ struct RouteInput {
   std::span<const RowRole> roles;  // [rows]
   std::span<const std::int32_t> token_ids{};  // [rows], read by layers with a hash table only
   int layer = 0;                              // MoE layer counted from 0, for per-layer knobs
-  std::uint64_t step = 0;                     // of the engine; only controls that draw at random look at it
+  std::uint64_t step = 0;                     // differs from call to call; for controls that draw at random
   const Placement* placement = nullptr;       // where experts live, for per-rank costs
   ConstExpertSet resident{};                  // experts that cost nothing today: part of every base set
 };

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
 
 namespace tagalong::routing {
@@ -245,6 +246,32 @@ TEST(Route, LynxDropsAsManyAsItIsTold) {
   const RoutePlan plan = route_rows(logits, {.experts = 3, .top_k = 1}, parse_policy("lynx:drop=1"));
   EXPECT_EQ(plan.stats.experts, 2);
   EXPECT_EQ(ids(plan, 5), (std::vector<int>{1}));
+}
+
+// One row votes 1 of 64 experts, so that a random set is the one expert the row then uses.
+TEST(Route, RandomSetsFollowSeedLayerAndStep) {
+  const RouterSpec spec{.experts = 64, .top_k = 2};
+  const std::vector<float> logits(64, 0.0F);
+  const std::vector<RowRole> roles = {RowRole::kDecode};
+  const auto draw = [&](int seed, int layer, std::uint64_t step) {
+    RoutingPolicy policy = parse_policy("random-set:k0=1,min_rows=1");
+    policy.seed = seed;
+    RouteScratch scratch;
+    RoutePlan plan;
+    scratch.reserve(1, spec, policy);
+    plan.reserve(1, spec, policy);
+    route({.logits = logits, .roles = roles, .layer = layer, .step = step}, spec, policy, scratch, plan);
+    return ids(plan, 0).at(0);
+  };
+  std::vector<std::set<int>> drawn(3);
+  for (int i = 0; i < 32; ++i) {
+    EXPECT_EQ(draw(i, 0, 0), draw(i, 0, 0));
+    drawn[0].insert(draw(i, 0, 0));
+    drawn[1].insert(draw(0, i, 0));
+    drawn[2].insert(draw(0, 0, static_cast<std::uint64_t>(i)));
+  }
+  // 32 draws of 64 leave 25 different ones in the mean and 15 practically always.
+  for (const std::set<int>& different : drawn) EXPECT_GT(different.size(), 15U);
 }
 
 TEST(Route, LimitsOfTheGeneralForm) {

@@ -2,6 +2,7 @@
 // the replay of the record counts are the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -150,6 +151,27 @@ TEST_F(RecordedRun, SumsAndPassesAgreeWithTheEngine) {
     EXPECT_EQ(experts, all_of(passes).experts);
     EXPECT_EQ(all_of(passes).experts, all_of(sums).experts) << "recording must not change the run";
   }
+}
+
+// Were the draws the same in each step, of any two sets one would hold the other.
+TEST_F(RecordedRun, TheRandomControlDrawsAnewEachStep) {
+  Recording recorded = run(routing::RecorderMode::kPerPass, "random-set:k0=1");
+  std::vector<std::set<int>> sets;
+  std::string line;
+  std::getline(recorded.record, line);
+  while (std::getline(recorded.record, line)) {
+    const auto pass = nlohmann::json::parse(line);
+    if (pass["layer"] == 0 && pass["experts"] < pass["experts_exact"]) {
+      sets.push_back(pass["active"].get<std::set<int>>());
+      sets.back().erase(model_->info().router.experts);  // the shared one
+    }
+  }
+  ASSERT_GT(sets.size(), 2U);
+  int unlike = 0;
+  for (std::size_t i = 1; i < sets.size(); ++i) {
+    unlike += !std::ranges::includes(sets[i], sets[i - 1]) && !std::ranges::includes(sets[i - 1], sets[i]);
+  }
+  EXPECT_GT(unlike, 0);
 }
 
 }  // namespace
