@@ -42,6 +42,9 @@ RouterSpec good_spec() {
 
 TEST(BadInput, SpecNamesFieldValueAndRange) {
   EXPECT_NO_THROW(validate(good_spec(), "layer 3"));
+  RouterSpec tight = good_spec();  // one group of four holds a row's four
+  tight.topk_groups = 1;
+  EXPECT_NO_THROW(validate(tight, "layer 3"));
   const auto expect = [](const std::function<void(RouterSpec&)>& spoil,
                          std::initializer_list<const char*> parts) {
     RouterSpec spec = good_spec();

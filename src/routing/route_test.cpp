@@ -193,6 +193,26 @@ TEST(Route, BudgetGoesToTheMostWantedExperts) {
   EXPECT_EQ(plan.stats.experts, 3);
 }
 
+TEST(Route, RanksAreFilledToTheFullestOrAsToldIfThatIsMore) {
+  // Two ranks of four experts; the row's own best are 0 and 1 on the first and 4 and 5 on the second.
+  const std::vector<float> logits = {9, 8, 0, 0, 7, 6, 0, 0};
+  const std::vector<RowRole> roles = {RowRole::kDecode};
+  const RouterSpec spec{.experts = 8, .top_k = 4};
+  const Placement placement = contiguous_placement(8, 2);
+  const auto routed = [&](const char* text) {
+    const RoutingPolicy policy = parse_policy(text);
+    RouteScratch scratch;
+    RoutePlan plan;
+    scratch.reserve(1, spec, policy);
+    plan.reserve(1, spec, policy);
+    route({.logits = logits, .roles = roles, .placement = &placement}, spec, policy, scratch, plan);
+    return ids(plan, 0);
+  };
+  EXPECT_EQ(routed("oea+ranks:k0=1,min_rows=1"), (std::vector<int>{0, 4}));
+  EXPECT_EQ(routed("oea+ranks:k0=1,min_rows=1,per_rank=1"), (std::vector<int>{0, 4}));
+  EXPECT_EQ(routed("oea+ranks:k0=1,min_rows=1,per_rank=2"), (std::vector<int>{0, 1, 4, 5}));
+}
+
 TEST(Route, LynxDropsTheLeastUsed) {
   const std::vector<float> logits = {9, 8, 0, 0, 9, 8, 0, 0, 9, 0, 8, 0};
   const RoutePlan plan = route_rows(logits, {.experts = 4, .top_k = 2}, parse_policy("lynx:drop=1"));
