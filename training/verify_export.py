@@ -25,7 +25,8 @@ from transformers import AutoConfig, AutoTokenizer
 import kernels
 from checkpoint import load_storyteller, read_dequantised, stack_experts
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests/golden/glm_moe_dsa"))
+GOLDEN = Path(__file__).resolve().parent.parent / "tests/golden"
+sys.path[1:1] = [str(GOLDEN), str(GOLDEN / "glm_moe_dsa")]
 from reference import build, float64_everywhere  # noqa: E402
 
 CONTEXT = 512
