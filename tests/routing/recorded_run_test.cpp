@@ -153,18 +153,21 @@ TEST_F(RecordedRun, SumsAndPassesAgreeWithTheEngine) {
   }
 }
 
-// Were the draws the same in each step, of any two sets one would hold the other.
+// In a step of five decoding rows and k0 = 1 the random set has at most five experts, fewer than k, so that
+// every row uses all of it. Were the draws the same in each step, of any two sets one would hold the other.
 TEST_F(RecordedRun, TheRandomControlDrawsAnewEachStep) {
-  Recording recorded = run(routing::RecorderMode::kPerPass, "random-set:k0=1");
+  Recording recorded = run(routing::RecorderMode::kPerToken, "random-set:k0=1");
+  const int experts = model_->info().router.experts;
   std::vector<std::set<int>> sets;
   std::string line;
   std::getline(recorded.record, line);
   while (std::getline(recorded.record, line)) {
-    const auto pass = nlohmann::json::parse(line);
-    if (pass["layer"] == 0 && pass["experts"] < pass["experts_exact"]) {
-      sets.push_back(pass["active"].get<std::set<int>>());
-      sets.back().erase(model_->info().router.experts);  // the shared one
-    }
+    const auto step = nlohmann::json::parse(line);
+    const auto decode = step["decode"].get<std::vector<int>>();
+    if (step["layer"] != 0 || decode.size() < 2 || std::ranges::find(decode, 0) != decode.end()) continue;
+    auto used = step["ids"][0].get<std::set<int>>();
+    std::erase_if(used, [experts](int id) { return id >= experts; });  // the shared one
+    sets.push_back(used);
   }
   ASSERT_GT(sets.size(), 2U);
   int unlike = 0;
