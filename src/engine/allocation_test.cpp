@@ -75,17 +75,19 @@ TEST(Allocation, NoneInADecodeStep) {
   EXPECT_EQ(allocations_of_decoding(model, {.max_sequences = 8, .max_batch_tokens = 64}), 0);
 }
 
-TEST(Allocation, NoneInADecodeStepOfTheBundledModel) {
+TEST(Allocation, NoneInADecodeStepOfAnyArchitecture) {
   base::ThreadPool pool(1);
-  const auto directory = std::filesystem::path(TAGALONG_SOURCE_DIR) / "models/storyteller";
-  const auto model = models::load_model(checkpoint::Checkpoint::open(directory),
-                                        {.kernels = kernels::select_kernels("auto"), .pool = pool});
-  for (const char* policy : {"exact", "oea:k0=3,min_rows=2"}) {
-    SCOPED_TRACE(policy);
-    EXPECT_EQ(
-        allocations_of_decoding(
-            *model, {.max_sequences = 8, .max_batch_tokens = 64, .policy = routing::parse_policy(policy)}),
-        0);
+  for (const char* name : {"models/storyteller", "tests/golden/qwen3_moe/nvfp4_all"}) {
+    const auto directory = std::filesystem::path(TAGALONG_SOURCE_DIR) / name;
+    const auto model = models::load_model(checkpoint::Checkpoint::open(directory),
+                                          {.kernels = kernels::select_kernels("auto"), .pool = pool});
+    for (const char* policy : {"exact", "oea:k0=3,min_rows=2"}) {
+      SCOPED_TRACE(testing::Message() << name << " " << policy);
+      EXPECT_EQ(
+          allocations_of_decoding(
+              *model, {.max_sequences = 8, .max_batch_tokens = 64, .policy = routing::parse_policy(policy)}),
+          0);
+    }
   }
 }
 
