@@ -20,10 +20,10 @@ DsaWorkspace::DsaWorkspace(const DsaConfig& config, int max_rows, int max_contex
       keys(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(config.dim)),
       weights(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(config.heads)) {
   runs.resize(static_cast<std::size_t>(max_rows));
-  score_stride =
-      static_cast<std::size_t>((max_context + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes);
+  const auto context = static_cast<std::size_t>(max_context);
+  score_stride = (context + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes;
   for (int w = 0; w < worker_count; ++w) {
-    lists.push_back({std::vector<std::int32_t>(static_cast<std::size_t>(max_context)),
+    lists.push_back({std::vector<std::int32_t>(context),
                      base::AlignedBuffer<float>(kernels::kAttentionRows * score_stride)});
     scratch.emplace_back(kernels::attention_scratch(config.heads));
   }
@@ -33,8 +33,8 @@ void DsaIndexer::select(const Context& context, const AttentionRows& rows, const
                         const float* x, const float* q_resid, cache::KvStore& kv, int plane,
                         DsaWorkspace& workspace, QuantizedRows& scratch, SlotSelection& selection) const {
   const int count = rows.count();
-  const auto query_width = static_cast<std::size_t>(config.heads * config.dim);
   const auto dim = static_cast<std::size_t>(config.dim);
+  const std::size_t query_width = static_cast<std::size_t>(config.heads) * dim;
   key.apply(context, x, count, workspace.keys.data(), scratch);
   query.apply(context, q_resid, count, workspace.queries.data(), scratch);
   weights.apply(context, x, count, workspace.weights.data(), scratch);

@@ -14,7 +14,7 @@ namespace {
 int heads_per_task(int heads, int runs, int threads) {
   constexpr int kLeast = 8;
   const int tasks = 2 * threads;  // two each, so that unequal lengths even out
-  const int parts = std::clamp((tasks + runs - 1) / runs, 1, (heads + kLeast - 1) / kLeast);
+  const int parts = std::clamp(tasks / std::max(runs, 1), 1, (heads + kLeast - 1) / kLeast);
   return ((heads + parts - 1) / parts + 3) / 4 * 4;
 }
 
@@ -87,7 +87,7 @@ std::size_t Mla::products() const {
 void Mla::project(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
                   cache::KvStore& kv, const Planes& planes, MlaWorkspace& w) const {
   const int count = rows.count();
-  const auto kv_width = static_cast<std::size_t>(config.kv_lora + config.rope);
+  const std::size_t kv_width = area(1, config.kv_lora) + area(1, config.rope);
   q_a.apply(context, x, count, w.q_resid.data(), w.scratch);
   kv_a.apply(context, x, count, w.kv.data(), w.scratch);
   context.pool.run(count, [&](int r, int) {

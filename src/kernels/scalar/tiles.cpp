@@ -48,8 +48,7 @@ struct Nvfp4Block {
     return nibble_at(block + 64 + g * 128, k, r);
   }
   static float scale_at(const std::byte* block, int g, int r) {
-    return tensor::e4m3_to_float(load<std::uint8_t>(block, static_cast<std::size_t>(g * kRowTile + r))) *
-           0x1p-8F;
+    return tensor::e4m3_to_float(load<std::uint8_t>(block, g * kRowTile + r)) * 0x1p-8F;
   }
 };
 
@@ -61,8 +60,7 @@ struct Mxfp4Block {
   }
   // The exponent of a binary32; 2^-127, which would be subnormal, counts as zero.
   static float scale_at(const std::byte* block, int g, int r) {
-    return std::bit_cast<float>(
-        std::uint32_t{load<std::uint8_t>(block, static_cast<std::size_t>(g / 2 * kRowTile + r))} << 23);
+    return std::bit_cast<float>(std::uint32_t{load<std::uint8_t>(block, g / 2 * kRowTile + r)} << 23);
   }
 };
 
@@ -70,12 +68,18 @@ struct Q8Block {
   static constexpr int kGroups = kQ8Inputs / kGroup;
   static constexpr int kBytes = kQ8Bytes;
   static int weight_at(const std::byte* block, int g, int k, int r) {
-    return load<std::int8_t>(block, static_cast<std::size_t>(64 + g * 256 + k / 4 * 64 + r * 4 + k % 4));
+    return load<std::int8_t>(block, 64 + g * 256 + k / 4 * 64 + r * 4 + k % 4);
   }
   static float scale_at(const std::byte* block, int g, int r) {
-    return tensor::f16_to_float(load<std::uint16_t>(block, static_cast<std::size_t>(g / 2 * kRowTile + r)));
+    return tensor::f16_to_float(load<std::uint16_t>(block, g / 2 * kRowTile + r));
   }
 };
+
+// The whole number that stands for value i.
+template <Compute kCompute>
+int code_at(const QuantizedRow& x, int i) {
+  return kCompute == Compute::kFast ? +x.values[i] : 128 * x.values[i] + x.low[i];
+}
 
 template <typename Block, Compute kCompute>
 float sum_of_row(const QuantizedTile& t, int stream, const QuantizedRow& x, int r) {
@@ -86,9 +90,7 @@ float sum_of_row(const QuantizedTile& t, int stream, const QuantizedRow& x, int 
       const int group = b * Block::kGroups + g;
       int dot = 0;
       for (int k = 0; k < kGroup; ++k) {
-        int value = x.values[group * kGroup + k];
-        if constexpr (kCompute == Compute::kAccurate) value = value * 128 + x.low[group * kGroup + k];
-        dot += Block::weight_at(block, g, k, r) * value;
+        dot += Block::weight_at(block, g, k, r) * code_at<kCompute>(x, group * kGroup + k);
       }
       sum = std::fma(static_cast<float>(dot) * Block::scale_at(block, g, r), x.scales[group], sum);
     }
@@ -134,9 +136,7 @@ void fp8_tile(const FloatTile& t) {
         float odd = 0;
         for (int k = 0; k < inputs; k += 2) {
           const auto weight = [&](int input) {
-            return tensor::e4m3_to_float(
-                       load<std::uint8_t>(codes, static_cast<std::size_t>(input * kRowTile + r))) *
-                   0x1p-8F;
+            return tensor::e4m3_to_float(load<std::uint8_t>(codes, input * kRowTile + r)) * 0x1p-8F;
           };
           even = std::fma(weight(k), t.x[m][first + k], even);
           odd = std::fma(weight(k + 1), t.x[m][first + k + 1], odd);
