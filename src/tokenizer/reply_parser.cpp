@@ -1,157 +1,56 @@
 #include "tokenizer/reply_parser.h"
 
-#include <algorithm>
-
 namespace tagalong::tokenizer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Kind = ReplyPart::Kind;
 
-// How many bytes at the end of the text may be the beginning of the marker.
-std::size_t partial_marker(std::string_view text, std::string_view marker) {
-  if (marker.empty()) return 0;
-  for (std::size_t size = std::min(text.size(), marker.size() - 1); size > 0; --size) {
-    if (text.ends_with(marker.substr(0, size))) return size;
-  }
-  return 0;
-}
-
-std::size_t find_marker(std::string_view text, std::string_view marker) {
-  return marker.empty() ? std::string_view::npos : text.find(marker);
-}
-
-// Whether a call's body ends inside a string or a value, so that an end marker there is part of it.
-bool ends_inside(CallSyntax syntax, std::string_view body) {
-  if (syntax == CallSyntax::key_value) {
-    const std::size_t open = body.rfind("<arg_value>");
-    return open != body.npos && body.find("</arg_value>", open) == body.npos;
-  }
-  bool inside = false;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (inside && body[i] == '\\') {
-      ++i;
-    } else if (body[i] == '"') {
-      inside = !inside;
-    }
-  }
-  return inside;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
-}
-
-std::optional<ReplyPart> make_call(std::string_view name, const Json& arguments) {
-  if (name.empty() || !arguments.is_object()) return std::nullopt;
-  return ReplyPart{Kind::call, std::string(name),
-                   arguments.dump(-1, ' ', false, Json::error_handler_t::replace)};
-}
-
-std::optional<ReplyPart> parse_json_call(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return std::nullopt;
-  Json arguments = json.contains("arguments") ? json["arguments"] : Json::object();
-  // Some models write the arguments as text that holds JSON.
-  if (arguments.is_string()) arguments = Json::parse(arguments.get_ref<const std::string&>(), nullptr, false);
-  return make_call(json["name"].get_ref<const std::string&>(), arguments);
-}
-
-// Whether the tool's schema says that the parameter is a string.
-bool is_string_parameter(const Json& tools, std::string_view function, const std::string& parameter) {
-  if (!tools.is_array()) return false;
-  for (const Json& tool : tools) {
-    if (!tool.is_object()) continue;
-    const Json& spec = tool.contains("function") ? tool["function"] : tool;
-    if (!spec.is_object() || !spec.contains("name") || spec["name"] != function) continue;
-    const auto pointer = nlohmann::json_pointer<std::string>("/parameters/properties");
-    if (!spec.contains(pointer) || !spec[pointer].is_object()) return false;
-    const auto found = spec[pointer].find(parameter);
-    return found != spec[pointer].end() && found->is_object() && found->contains("type") &&
-           (*found)["type"] == "string";
-  }
-  return false;
-}
-
-// The text up to the marker, which is taken off too.
-std::optional<std::string_view> take_until(std::string_view& text, std::string_view marker) {
-  const std::size_t at = text.find(marker);
-  if (at == text.npos) return std::nullopt;
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(at + marker.size());
-  return taken;
-}
-
-std::optional<ReplyPart> parse_key_value_call(std::string_view body, const Json& tools) {
-  const std::size_t first = std::min(body.find("<arg_key>"), body.size());
-  const std::string_view name = trimmed(body.substr(0, first));
-  std::string_view rest = trimmed(body.substr(first));
-  Json arguments = Json::object();
-  while (!rest.empty()) {
-    const auto before_key = take_until(rest, "<arg_key>");
-    const auto key = take_until(rest, "</arg_key>");
-    const auto before_value = take_until(rest, "<arg_value>");
-    const auto value = take_until(rest, "</arg_value>");
-    if (!before_key || !key || !before_value || !value) return std::nullopt;
-    if (!trimmed(*before_key).empty() || !trimmed(*before_value).empty()) return std::nullopt;
-    const std::string parameter(trimmed(*key));
-    Json parsed = is_string_parameter(tools, name, parameter) ? Json(Json::value_t::discarded)
-                                                              : Json::parse(*value, nullptr, false);
-    arguments[parameter] = parsed.is_discarded() ? Json(std::string(*value)) : std::move(parsed);
-    rest = trimmed(rest);
-  }
-  return make_call(name, arguments);
-}
-
-std::optional<ReplyPart> parse_fenced_call(std::string_view body, std::string_view separator) {
-  if (!take_until(body, separator)) return std::nullopt;
-  const auto name = take_until(body, "\n");
-  if (!name) return std::nullopt;
-  std::string_view arguments = trimmed(body);
-  if (arguments.starts_with("```json")) arguments.remove_prefix(7);
-  if (arguments.ends_with("```")) arguments.remove_suffix(3);
-  return make_call(trimmed(*name), Json::parse(arguments, nullptr, false));
+std::variant<MarkerParser, ChannelParser> parser_for(const ReplyFormat& format, ReplyStart start,
+                                                     const Json& tools) {
+  if (format.channels) return ChannelParser(*format.channels, start);
+  return MarkerParser(format, start, tools);
 }
 
 }  // namespace
 
-std::optional<ReplyPart> parse_call(const ReplyFormat& format, std::string_view body, const Json& tools) {
-  switch (format.call_syntax) {
-    case CallSyntax::none:
-      return std::nullopt;
-    case CallSyntax::json:
-      return parse_json_call(body);
-    case CallSyntax::key_value:
-      return parse_key_value_call(body, tools);
-    case CallSyntax::fenced:
-      return parse_fenced_call(body, format.separator);
-  }
-  return std::nullopt;
+ReplyParser::ReplyParser(const ReplyFormat& format, ReplyStart start, const Json& tools)
+    : parser_(parser_for(format, start, tools)) {}
+
+std::vector<ReplyPart> ReplyParser::push(std::string_view text) {
+  return std::visit([&](auto& parser) { return parser.push(text); }, parser_);
 }
 
-ReplyParser::ReplyParser(const ReplyFormat& format, Start start, const Json& tools)
-    : format_(format), tools_(tools), mode_(format.reasoning_begin.empty() ? Mode::content : Mode::start) {
-  if (start == Start::inside_reasoning && mode_ == Mode::start) {
+std::vector<ReplyPart> ReplyParser::finish() {
+  return std::visit([](auto& parser) { return parser.finish(); }, parser_);
+}
+
+MarkerParser::MarkerParser(const ReplyFormat& format, ReplyStart start, const Json& tools)
+    : format_(format),
+      content_markers_{format.call_begin, format.calls_begin, format.calls_end},
+      tools_(tools),
+      mode_(format.reasoning_begin.empty() ? Mode::content : Mode::start),
+      scanner_(format.call_syntax) {
+  if (start == ReplyStart::inside_reasoning && mode_ == Mode::start) {
     mode_ = Mode::reasoning;
     at_line_start_ = true;
   }
+  if (start == ReplyStart::inside_content) mode_ = Mode::content;
 }
 
-std::vector<ReplyPart> ReplyParser::push(std::string_view text) {
+std::vector<ReplyPart> MarkerParser::push(std::string_view text) {
   std::vector<ReplyPart> out;
   waiting_ += text;
   run(out);
   return out;
 }
 
-void ReplyParser::run(std::vector<ReplyPart>& out) {
+void MarkerParser::run(std::vector<ReplyPart>& out) {
   bool more = true;
   while (more) {
     switch (mode_) {
       case Mode::start:
-        more = step_start(out);
+        more = step_start();
         break;
       case Mode::reasoning:
         more = step_reasoning(out);
@@ -166,48 +65,42 @@ void ReplyParser::run(std::vector<ReplyPart>& out) {
   }
 }
 
-std::vector<ReplyPart> ReplyParser::finish() {
+std::vector<ReplyPart> MarkerParser::finish() {
   std::vector<ReplyPart> out;
   // What is left of an unfinished call may hold another one.
   while (mode_ == Mode::call) {
-    emit(Kind::content, format_.call_begin, out);
+    append_text(Kind::content, format_.call_begin, out);
     mode_ = Mode::content;
     at_line_start_ = false;
     run(out);
   }
-  emit(mode_ == Mode::reasoning ? Kind::reasoning : Kind::content, waiting_, out);
+  append_text(mode_ == Mode::reasoning ? Kind::reasoning : Kind::content, waiting_, out);
   waiting_.clear();
   return out;
 }
 
-void ReplyParser::emit(Kind kind, std::string_view text, std::vector<ReplyPart>& out) {
-  if (text.empty()) return;
-  if (!out.empty() && out.back().kind == kind && kind != Kind::call) {
-    out.back().text += text;
-  } else {
-    out.push_back({kind, std::string(text), {}});
-  }
-}
-
-void ReplyParser::skip_newlines() {
+void MarkerParser::skip_newlines() {
   if (!at_line_start_) return;
   const std::size_t text = waiting_.find_first_not_of('\n');
   if (text != waiting_.npos) at_line_start_ = false;
   waiting_.erase(0, std::min(text, waiting_.size()));
 }
 
-void ReplyParser::emit_settled(Kind kind, std::initializer_list<std::string_view> markers,
-                               std::vector<ReplyPart>& out) {
-  std::size_t held = 0;
-  for (const std::string_view marker : markers) held = std::max(held, partial_marker(waiting_, marker));
-  std::size_t settled = waiting_.size() - held;
+void MarkerParser::emit_before(std::size_t end, Kind kind, std::vector<ReplyPart>& out) {
+  const std::string_view text = std::string_view(waiting_).substr(0, end);
+  append_text(kind, text.substr(0, text.find_last_not_of('\n') + 1), out);
+}
+
+template <typename Markers>
+void MarkerParser::emit_settled(Kind kind, const Markers& markers, std::vector<ReplyPart>& out) {
+  std::size_t settled = waiting_.size() - longest_partial_marker(waiting_, markers);
   while (settled > 0 && waiting_[settled - 1] == '\n') --settled;
-  emit(kind, std::string_view(waiting_).substr(0, settled), out);
+  append_text(kind, std::string_view(waiting_).substr(0, settled), out);
   waiting_.erase(0, settled);
 }
 
 // Reasoning can only begin a reply.
-bool ReplyParser::step_start(std::vector<ReplyPart>&) {
+bool MarkerParser::step_start() {
   const std::size_t first = waiting_.find_first_not_of(" \t\r\n");
   if (first == waiting_.npos) return false;
   const std::string_view text = std::string_view(waiting_).substr(first);
@@ -222,51 +115,44 @@ bool ReplyParser::step_start(std::vector<ReplyPart>&) {
   return true;
 }
 
-bool ReplyParser::step_reasoning(std::vector<ReplyPart>& out) {
+bool MarkerParser::step_reasoning(std::vector<ReplyPart>& out) {
   skip_newlines();
-  const std::size_t end = find_marker(waiting_, format_.reasoning_end);
+  const std::size_t end = waiting_.find(format_.reasoning_end);
   if (end == waiting_.npos) {
-    emit_settled(Kind::reasoning, {format_.reasoning_end}, out);
+    emit_settled(Kind::reasoning, std::array{format_.reasoning_end}, out);
     return false;
   }
-  std::string_view text = std::string_view(waiting_).substr(0, end);
-  text = text.substr(0, text.find_last_not_of('\n') + 1);
-  emit(Kind::reasoning, text, out);
+  emit_before(end, Kind::reasoning, out);
   waiting_.erase(0, end + format_.reasoning_end.size());
   mode_ = Mode::content;
   at_line_start_ = true;
   return true;
 }
 
-bool ReplyParser::step_content(std::vector<ReplyPart>& out) {
+bool MarkerParser::step_content(std::vector<ReplyPart>& out) {
   skip_newlines();
-  std::size_t begin = waiting_.npos;
-  std::string_view marker;
-  for (const std::string_view candidate : {format_.call_begin, format_.calls_begin, format_.calls_end}) {
-    const std::size_t at = find_marker(waiting_, candidate);
-    if (at < begin) {
-      begin = at;
-      marker = candidate;
-    }
-  }
-  if (begin == waiting_.npos) {
-    emit_settled(Kind::content, {format_.call_begin, format_.calls_begin, format_.calls_end}, out);
+  const FoundMarker found = find_first_marker(std::string_view(waiting_), content_markers_);
+  if (found.marker.empty()) {
+    emit_settled(Kind::content, content_markers_, out);
     return false;
   }
-  std::string_view text = std::string_view(waiting_).substr(0, begin);
-  text = text.substr(0, text.find_last_not_of('\n') + 1);
-  emit(Kind::content, text, out);
-  waiting_.erase(0, begin + marker.size());
-  if (marker == format_.call_begin) {
-    mode_ = Mode::call;
-    searched_ = 0;
+  emit_before(found.at, Kind::content, out);
+  waiting_.erase(0, found.at + found.marker.size());
+  if (found.marker == format_.call_begin) {
+    begin_call();
   } else {
     at_line_start_ = true;
   }
   return true;
 }
 
-bool ReplyParser::step_call(std::vector<ReplyPart>& out) {
+void MarkerParser::begin_call() {
+  mode_ = Mode::call;
+  searched_ = 0;
+  scanner_ = ValueScanner(format_.call_syntax);
+}
+
+bool MarkerParser::step_call(std::vector<ReplyPart>& out) {
   const std::size_t end = waiting_.find(format_.call_end, searched_);
   if (end == waiting_.npos) {
     // The marker may have begun at the end of what is there.
@@ -274,7 +160,7 @@ bool ReplyParser::step_call(std::vector<ReplyPart>& out) {
     return false;
   }
   const std::string_view body = std::string_view(waiting_).substr(0, end);
-  if (ends_inside(format_.call_syntax, body)) {
+  if (scanner_.ends_inside(body)) {
     searched_ = end + format_.call_end.size();
     return true;
   }
@@ -283,9 +169,9 @@ bool ReplyParser::step_call(std::vector<ReplyPart>& out) {
     at_line_start_ = true;
   } else {
     at_line_start_ = false;
-    emit(Kind::content, format_.call_begin, out);
-    emit(Kind::content, body, out);
-    emit(Kind::content, format_.call_end, out);
+    append_text(Kind::content, format_.call_begin, out);
+    append_text(Kind::content, body, out);
+    append_text(Kind::content, format_.call_end, out);
   }
   waiting_.erase(0, end + format_.call_end.size());
   mode_ = Mode::content;

@@ -4,30 +4,58 @@
 // into chunks. Never loses text: a call that cannot be understood comes out as content.
 #pragma once
 
-#include <initializer_list>
+#include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "tokenizer/channel_parser.h"
+#include "tokenizer/reply_call.h"
 #include "tokenizer/reply_format.h"
+#include "tokenizer/reply_part.h"
 
 namespace tagalong::tokenizer {
 
-struct ReplyPart {
-  enum class Kind { reasoning, content, call };
-  Kind kind;
-  std::string text;       // of a call: the function's name
-  std::string arguments;  // of a call: a JSON object
-  bool operator==(const ReplyPart&) const = default;
+// Replies with markers in the text: all families but those with channels.
+class MarkerParser {
+ public:
+  MarkerParser(const ReplyFormat& format, ReplyStart start, const nlohmann::ordered_json& tools);
+  std::vector<ReplyPart> push(std::string_view text);
+  std::vector<ReplyPart> finish();
+
+ private:
+  enum class Mode { start, reasoning, content, call };
+
+  // Each takes what it can from waiting_, and says whether there may be more to take.
+  bool step_start();
+  bool step_reasoning(std::vector<ReplyPart>& out);
+  bool step_content(std::vector<ReplyPart>& out);
+  bool step_call(std::vector<ReplyPart>& out);
+  void run(std::vector<ReplyPart>& out);
+  void begin_call();
+  void skip_newlines();
+  // Emits all before `end`, but for the newlines there.
+  void emit_before(std::size_t end, ReplyPart::Kind kind, std::vector<ReplyPart>& out);
+  // Emits what cannot be the beginning of a marker, nor newlines in front of one.
+  template <typename Markers>
+  void emit_settled(ReplyPart::Kind kind, const Markers& markers, std::vector<ReplyPart>& out);
+
+  ReplyFormat format_;
+  std::array<std::string_view, 3> content_markers_;
+  nlohmann::ordered_json tools_;
+  Mode mode_;
+  bool at_line_start_ = false;  // newlines that come next are not part of the text
+  std::string waiting_;
+  std::size_t searched_ = 0;  // of a call: up to where its end was looked for
+  ValueScanner scanner_;
 };
 
 class ReplyParser {
  public:
-  enum class Start { reply, inside_reasoning };
   // `tools` is the request's list, or null; it says which arguments are strings where the syntax does not.
-  explicit ReplyParser(const ReplyFormat& format, Start start = Start::reply,
+  explicit ReplyParser(const ReplyFormat& format, ReplyStart start = ReplyStart::reply,
                        const nlohmann::ordered_json& tools = nullptr);
 
   std::vector<ReplyPart> push(std::string_view text);
@@ -35,30 +63,7 @@ class ReplyParser {
   std::vector<ReplyPart> finish();
 
  private:
-  enum class Mode { start, reasoning, content, call };
-
-  // Each takes what it can from waiting_, and says whether there may be more to take.
-  bool step_start(std::vector<ReplyPart>& out);
-  bool step_reasoning(std::vector<ReplyPart>& out);
-  bool step_content(std::vector<ReplyPart>& out);
-  bool step_call(std::vector<ReplyPart>& out);
-  void run(std::vector<ReplyPart>& out);
-  void emit(ReplyPart::Kind kind, std::string_view text, std::vector<ReplyPart>& out);
-  void skip_newlines();
-  // Emits what cannot be the beginning of a marker, nor newlines in front of one.
-  void emit_settled(ReplyPart::Kind kind, std::initializer_list<std::string_view> markers,
-                    std::vector<ReplyPart>& out);
-
-  ReplyFormat format_;
-  nlohmann::ordered_json tools_;
-  Mode mode_;
-  bool at_line_start_ = false;  // newlines that come next are not part of the text
-  std::string waiting_;
-  std::size_t searched_ = 0;  // of a call: up to where its end was looked for
+  std::variant<MarkerParser, ChannelParser> parser_;
 };
-
-// The call between its markers; nothing if it is malformed. For tests and for the parser.
-std::optional<ReplyPart> parse_call(const ReplyFormat& format, std::string_view body,
-                                    const nlohmann::ordered_json& tools);
 
 }  // namespace tagalong::tokenizer
