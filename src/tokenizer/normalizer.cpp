@@ -2,72 +2,100 @@
 
 #include <utf8proc.h>
 
-#include <cstdlib>
-#include <new>
+#include <algorithm>
+#include <span>
 
 #include "tokenizer/regex.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/unicode_form.h"
 #include "tokenizer/utf8.h"
 
 namespace tagalong::tokenizer {
 namespace {
 
+using Form = UnicodeForm::Form;
 constexpr int kMaxDepth = 16;
 
-std::string compose(std::string_view text) {
-  utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-      &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
-  if (size < 0) throw base::input_error("NFC: {}", utf8proc_errmsg(size));
-  std::string result(reinterpret_cast<const char*>(composed), static_cast<std::size_t>(size));
-  std::free(composed);
-  return result;
+// Replaces each character for which change(c) has a text. The reference looks at characters one by one too.
+template <typename Change>
+void change_characters(AlignedText& text, Change&& change) {
+  const std::string_view view = text.view();
+  AlignedText::Rewriter out(text);
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < view.size();) {
+    const CodePoint c = code_point_at(view, at);
+    if (const std::optional<std::string> by = change(c.value)) {
+      out.keep(kept, at);
+      out.replace(at, at + c.length, *by);
+      kept = at + c.length;
+    }
+    at += c.length;
+  }
+  if (kept == 0) return;
+  out.keep(kept, view.size());
+  out.finish();
 }
 
-// Only stretches around a character that NFC may change go through the library: a starter and all that
-// follows it and is not a plain starter.
-class Nfc : public Normalizer {
+class Lowercase : public Normalizer {
  public:
   void apply(AlignedText& text) const override {
-    const CodePointTable& table = CodePointTable::instance();
-    const std::string_view view = text.view();
-    AlignedText::Rewriter out(text);
-    bool changed = false;
-    std::size_t kept = 0;     // all before is in `out`, once changed
-    std::size_t starter = 0;  // where the last plain starter begins
-    for (std::size_t at = 0; at < view.size();) {
-      if (static_cast<unsigned char>(view[at]) < 0x80) {
-        starter = at++;
-        continue;
-      }
-      const CodePoint c = code_point_at(view, at);
-      if (!table.nfc_may_change(c.value)) {
-        starter = table.nfc_opaque(c.value) ? at + c.length : at;
-        at += c.length;
-        continue;
-      }
-      std::size_t end = at + c.length;
-      while (end < view.size()) {
-        const CodePoint next = code_point_at(view, end);
-        if (!table.nfc_may_change(next.value)) break;
-        end += next.length;
-      }
-      const std::string_view stretch = view.substr(starter, end - starter);
-      const std::string composed = compose(stretch);
-      if (composed != stretch) {
-        out.keep(kept, starter);
-        out.replace(starter, end, composed);
-        kept = end;
-        changed = true;
-      }
-      starter = at = end;
+    change_characters(text, [](char32_t c) -> std::optional<std::string> {
+      if (c == 0x130) return "i\u0307";  // the only one that becomes two
+      const char32_t lower = lower_of(c);
+      if (lower == c) return std::nullopt;
+      std::string by;
+      append_utf8(by, lower);
+      return by;
+    });
+  }
+
+ private:
+  static char32_t lower_of(char32_t c) {
+    if (c < 0x80) return c >= U'A' && c <= U'Z' ? c + 0x20 : c;
+    for (const CaseRange& range : lower_since_14()) {
+      if (c >= range.first && c <= range.last) return range.lower + (c - range.first);
     }
-    if (!changed) return;
-    out.keep(kept, view.size());
+    return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+  }
+};
+
+class StripAccents : public Normalizer {
+ public:
+  void apply(AlignedText& text) const override {
+    change_characters(text, [](char32_t c) -> std::optional<std::string> {
+      const std::span<const ClassRange> ranges = accents();
+      const auto range = std::ranges::lower_bound(ranges, c, {}, &ClassRange::last);
+      if (range == ranges.end() || c < range->first) return std::nullopt;
+      return "";
+    });
+  }
+};
+
+// White space at the ends.
+class Strip : public Normalizer {
+ public:
+  explicit Strip(const JsonView& json)
+      : left_(json.boolean("strip_left", true)), right_(json.boolean("strip_right", true)) {}
+  void apply(AlignedText& text) const override {
+    const std::string_view view = text.view();
+    const auto is_space = [](CodePoint c) { return CodePointTable::instance().is(c.value, kSpaces); };
+    std::size_t begin = 0;
+    std::size_t end = view.size();
+    while (left_ && begin < end && is_space(code_point_at(view, begin))) {
+      begin += code_point_at(view, begin).length;
+    }
+    while (right_ && begin < end && is_space(code_point_before(view, end))) {
+      end -= code_point_before(view, end).length;
+    }
+    if (begin == 0 && end == view.size()) return;
+    AlignedText::Rewriter out(text);
+    out.keep(begin, end);
     out.finish();
   }
+
+ private:
+  bool left_;
+  bool right_;
 };
 
 class Prepend : public Normalizer {
@@ -87,6 +115,9 @@ class Prepend : public Normalizer {
   std::string text_;
 };
 
+// A few replacements by long texts, one after the other, would fill any memory.
+constexpr std::size_t kMaxGrown = std::size_t{256} << 20;
+
 class Replace : public Normalizer {
  public:
   Replace(const JsonView& json) : by_(json.string("content")) {
@@ -103,7 +134,12 @@ class Replace : public Normalizer {
     const std::string_view view = text.view();
     AlignedText::Rewriter out(text);
     std::size_t kept = 0;
+    std::size_t size = view.size();
     const auto found = [&](TextRange match) {
+      size = size + by_.size() - (match.end - match.begin);
+      if (size > kMaxGrown && by_.size() > match.end - match.begin) {
+        throw base::input_error("a Replace normalizer makes the text longer than {} bytes", kMaxGrown);
+      }
       out.keep(kept, match.begin);
       out.replace(match.begin, match.end, by_);
       kept = match.end;
@@ -140,7 +176,13 @@ class Sequence : public Normalizer {
 std::unique_ptr<Normalizer> parse_at(const JsonView& json, int depth) {
   if (depth > kMaxDepth) throw base::input_error("{}: nested deeper than {}", json.path(), kMaxDepth);
   const std::string_view type = json.string("type");
-  if (type == "NFC") return std::make_unique<Nfc>();
+  if (type == "NFC") return std::make_unique<UnicodeForm>(Form::nfc);
+  if (type == "NFD") return std::make_unique<UnicodeForm>(Form::nfd);
+  if (type == "NFKC") return std::make_unique<UnicodeForm>(Form::nfkc);
+  if (type == "NFKD") return std::make_unique<UnicodeForm>(Form::nfkd);
+  if (type == "Lowercase") return std::make_unique<Lowercase>();
+  if (type == "StripAccents") return std::make_unique<StripAccents>();
+  if (type == "Strip") return std::make_unique<Strip>(json);
   if (type == "Prepend") return std::make_unique<Prepend>(json.string("prepend"));
   if (type == "Replace") return std::make_unique<Replace>(json);
   if (type == "Sequence") {

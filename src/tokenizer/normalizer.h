@@ -1,4 +1,5 @@
-// The normalisers of tokenizer.json: NFC, Prepend, Replace and sequences of them.
+// The normalisers of tokenizer.json: the four Unicode forms, Lowercase, StripAccents, Strip, Prepend,
+// Replace and sequences of them.
 //
 // Immutable after parsing: any thread.
 #pragma once

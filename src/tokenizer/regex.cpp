@@ -3,6 +3,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/error.h"
 #include "tokenizer/utf8.h"
 
@@ -18,6 +21,9 @@ std::string message_of(int code) {
 // The JIT grows its stack to this size for patterns that backtrack into long repeats.
 constexpr std::size_t kStackStart = 64 << 10;
 constexpr std::size_t kStackLimit = 64 << 20;
+// Far beyond what a pattern needs that looks at each character a few times.
+constexpr std::uint64_t kMatchSteps = 10'000'000;
+constexpr std::uint64_t kMatchStepsPerByte = 1'000;
 
 }  // namespace
 
@@ -48,9 +54,11 @@ Regex::Matcher::Matcher(const Regex& regex, std::string_view text)
           regex, text, 0, pcre2_match_data_create_from_pattern(regex.code_.get(), nullptr),
           pcre2_match_context_create(nullptr), pcre2_jit_stack_create(kStackStart, kStackLimit, nullptr)})) {
   if (state_->stack != nullptr) pcre2_jit_stack_assign(state_->context, nullptr, state_->stack);
-  // The work of one match is bounded by the text, which has a limit of its own; the engine's default bound
-  // would make long runs of one character fail.
-  pcre2_set_match_limit(state_->context, ~std::uint32_t{0});
+  // The engine's default bound would make long runs of one character fail, and no bound would let a pattern
+  // that tries exponentially many ways run for ever.
+  const std::uint64_t limit = kMatchSteps + kMatchStepsPerByte * text.size();
+  pcre2_set_match_limit(state_->context,
+                        static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, ~std::uint32_t{0})));
 }
 
 Regex::Matcher::~Matcher() {

@@ -34,6 +34,13 @@ struct ClassRange {
   std::uint8_t value;
 };
 
+// Consecutive characters whose lower case is consecutive too.
+struct CaseRange {
+  char32_t first;
+  char32_t last;
+  char32_t lower;  // of the first
+};
+
 // A set of classes: one test instead of many comparisons.
 using ClassSet = std::uint16_t;
 constexpr ClassSet set_of(CharClass c) { return static_cast<ClassSet>(1u << static_cast<unsigned>(c)); }
@@ -56,12 +63,18 @@ class CodePointTable {
   bool nfc_may_change(char32_t c) const { return (entry(c) & kNfcChangesBit) != 0; }
   // A starter to the reference, a mark to the library: the library must not see it.
   bool nfc_opaque(char32_t c) const { return (entry(c) & kNfcOpaqueBit) != 0; }
+  // The same for NFD, NFKC and NFKD together.
+  bool compat_may_change(char32_t c) const { return (entry(c) & kCompatChangesBit) != 0; }
+  bool compat_opaque(char32_t c) const { return (entry(c) & kCompatOpaqueBit) != 0; }
 
  private:
   static constexpr std::uint8_t kClassBits = 0x0F;
   static constexpr std::uint8_t kNfcChangesBit = 0x10;
   static constexpr std::uint8_t kNfcOpaqueBit = 0x20;
+  static constexpr std::uint8_t kCompatChangesBit = 0x40;
+  static constexpr std::uint8_t kCompatOpaqueBit = 0x80;
   CodePointTable();
+  void mark(std::span<const ClassRange> ranges, std::uint8_t bits);
   std::uint8_t entry(char32_t c) const { return entries_[c]; }
 
   std::vector<std::uint8_t> entries_;  // one for each code point
@@ -69,5 +82,11 @@ class CodePointTable {
 
 // What has joined a class since Unicode 14, the version that PCRE2 10.42 knows.
 std::span<const ClassRange> classes_added_since_14();
+
+// The characters that StripAccents leaves out.
+std::span<const ClassRange> accents();
+
+// Lower case that Unicode has given since version 14, which utf8proc 2.8 knows.
+std::span<const CaseRange> lower_since_14();
 
 }  // namespace tagalong::tokenizer

@@ -6,7 +6,7 @@ that of the C libraries of a stable distribution. Ids must be equal to the last 
 from the package itself:
 
   * character classes (letter, mark, number, ...) by splitting a string of all code points,
-  * NFC behaviour by normalising probes around each code point.
+  * the behaviour of the normalisers by normalising probes around each code point.
 
 Usage: make_unicode_tables.py > src/tokenizer/unicode_tables.inc
 """
@@ -54,6 +54,46 @@ def ranges(values):
     return runs
 
 
+def alone(normalizer):
+    """What the normaliser makes of each code point by itself, where that is another text."""
+    changed = {}
+    for start in range(0, len(CODE_POINTS), 5000):
+        part = CODE_POINTS[start : start + 5000]
+        # Nothing joins, or trades places, with a line end.
+        lines = normalizer.normalize_str("\n".join(map(chr, part))).split("\n")
+        if len(lines) != len(part):  # the line end is one of them
+            lines = [normalizer.normalize_str("a%sa" % chr(c))[1:-1] for c in part]
+        changed.update({c: line for c, line in zip(part, lines) if line != chr(c)})
+    return changed
+
+
+def lower_case():
+    """The lower case of characters that Unicode 14 has none for, as ranges (first, last) to the first of it."""
+    lower = alone(normalizers.Lowercase())
+    assert all(lower.get(c, chr(c)) == chr(c).lower() or chr(c).lower() == chr(c) for c in CODE_POINTS)
+    assert lower[0x130] == "i\u0307" and all(len(text) == 1 for c, text in lower.items() if c != 0x130)
+    runs = []
+    for c in sorted(c for c in lower if lower[c] != chr(c).lower()):
+        to = ord(lower[c])
+        if runs and runs[-1][1] == c - 1 and runs[-1][2] + c - runs[-1][0] == to:
+            runs[-1][1] = c
+        else:
+            runs.append([c, c, to])
+    return runs
+
+
+def compatibility(second, added):
+    """What NFD, NFKC and NFKD may change, and what only a library of a later Unicode version would change."""
+    decomposed = alone(normalizers.NFKD())
+    dirty = {c: 1 for c in CODE_POINTS if c in decomposed or moves(c) or c in second}
+    later = {c: 1 for c in CODE_POINTS if c >= 0x300 and c not in dirty
+             and (unicodedata.combining(chr(c)) or unicodedata.normalize("NFKD", chr(c)) != chr(c) or c == 0x11930
+                  or c in added)}
+    # The library knows what the package does not, and never the other way round.
+    assert all(unicodedata.normalize("NFKD", chr(c)) == text for c, text in decomposed.items())
+    return dirty, later
+
+
 def moves(c):
     """Whether NFC gives the code point a combining class other than zero."""
     # Marks of classes 220 and 230 on either side: a starter stays where it is, a mark of any class trades
@@ -88,20 +128,28 @@ def main():
             later[c] = 1
     added = {c: v for c, v in classes.items() if unicodedata.category(chr(c)) == "Cn"}
 
+    compat_dirty, compat_later = compatibility(second, added)
+    removed = {c: 1 for c, text in alone(normalizers.StripAccents()).items()}
+    assert {c: 1 for c in CODE_POINTS if normalizers.Strip().normalize_str("a" + chr(c)) == "a"} == {
+        c: 1 for c, v in classes.items() if v == len(CLASSES) + 1}
+
     print("// Written by tests/golden/tokenizer/make_unicode_tables.py from the package tokenizers %s;" % __version__)
-    print("// kAddedSince14 is relative to Unicode %s. Do not edit." % unicodedata.unidata_version)
+    print("// what was added since 14 is relative to Unicode %s. Do not edit." % unicodedata.unidata_version)
     print("// clang-format off")
-    for name, values in (
-        ("kClassRanges", classes),
-        ("kAddedSince14", added),
-        ("kNfcChanges", dirty),
-        ("kNfcOpaque", later),
-    ):
-        runs = ranges(values)
-        print("constexpr ClassRange %s[] = {" % name)
+    tables = [(name, ranges(values)) for name, values in (
+        ("ClassRange kClassRanges", classes),
+        ("ClassRange kAddedSince14", added),
+        ("ClassRange kNfcChanges", dirty),
+        ("ClassRange kNfcOpaque", later),
+        ("ClassRange kCompatChanges", compat_dirty),
+        ("ClassRange kCompatOpaque", compat_later),
+        ("ClassRange kAccents", removed),
+    )]
+    for name, runs in tables + [("CaseRange kLowerSince14", lower_case())]:
+        print("constexpr %s[] = {" % name)
         line = ""
         for first, last, value in runs:
-            item = "{0x%X,0x%X,%d}," % (first, last, value)
+            item = ("{0x%X,0x%X,0x%X}," if name.startswith("Case") else "{0x%X,0x%X,%d},") % (first, last, value)
             if len(line) + len(item) > 106:
                 print("  " + line)
                 line = ""
