@@ -55,13 +55,16 @@ void decode(benchmark::State& state) {
 }
 BENCHMARK(decode)->Unit(benchmark::kMillisecond);
 
-// One piece of one letter: the worst case of byte-pair encoding.
-void encode_one_letter(benchmark::State& state) {
-  const std::string text(static_cast<std::size_t>(state.range(0)), 'a');
+// A run of one character, often one piece: the worst case of byte-pair encoding. The time must be linear.
+void encode_run(benchmark::State& state) {
+  const std::string text(static_cast<std::size_t>(state.range(0)), static_cast<char>(state.range(1)));
   for (auto _ : state) benchmark::DoNotOptimize(bench_tokenizer().encode(text));
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(encode_one_letter)->Arg(1 << 16)->Arg(1 << 20)->Arg(10'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_run)
+    ->ArgNames({"bytes", "character"})
+    ->ArgsProduct({{1 << 16, 1 << 20, 10'000'000}, {'a', ' ', '0', '\n'}})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tagalong::tokenizer

@@ -45,7 +45,12 @@ TokenizerConfig TokenizerConfig::parse(const std::string& json, const std::strin
   require_utf8(json, path);
   // The file gives 1e30, written out, for "no limit": a reader that knows 64-bit integers only would refuse
   // it.
-  const Json root = Json::parse(json, nullptr, false);
+  Json root;
+  try {
+    root = Json::parse(json);
+  } catch (const Json::exception& error) {
+    throw base::input_error("{}: not valid JSON: {}", path, error.what());
+  }
   if (!root.is_object()) throw base::input_error("{}: not a JSON object", path);
   TokenizerConfig config;
   config.path = path;

@@ -22,8 +22,8 @@ simdjson::dom::element parse_document(simdjson::dom::parser& parser, std::string
                                       std::string_view name) {
   simdjson::dom::element document;
   if (const auto error = parser.parse(json.data(), json.size()).get(document)) {
-    // The commonest reason for a string error: half of a surrogate pair.
-    throw base::input_error("{}: not valid JSON: {}", name, simdjson::error_message(error));
+    const std::string_view hint = error == simdjson::STRING_ERROR ? " (half of a surrogate pair?)" : "";
+    throw base::input_error("{}: not valid JSON: {}{}", name, simdjson::error_message(error), hint);
   }
   return document;
 }

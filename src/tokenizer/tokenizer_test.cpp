@@ -213,14 +213,6 @@ TEST(Tokenizer, ManyThreadsShareOne) {
   EXPECT_EQ(same, 800);
 }
 
-TEST(Tokenizer, AMillionOfOneLetterEnds) {
-  const std::string text(1'000'000, 'a');
-  const Tokenizer& tokenizer = golden_tokenizer("qwen3");
-  const auto ids = tokenizer.encode(text);
-  EXPECT_LT(ids.size(), text.size() / 4);
-  EXPECT_EQ(tokenizer.decode(ids), text);
-}
-
 TEST(StreamDecoder, HoldsBackHalfACharacter) {
   const Tokenizer& tokenizer = golden_tokenizer("storyteller");
   const auto ids = tokenizer.encode("😀");
@@ -325,7 +317,7 @@ TEST(BadTokenizer, Files) {
   EXPECT_THAT(from(""), HasSubstr("t: not valid JSON"));
   EXPECT_THAT(from("[]"), HasSubstr("t: expected an object"));
   EXPECT_THAT(from("{}"), HasSubstr("t: \"model\" is missing"));
-  EXPECT_THAT(from(R"({"model": {"vocab": {"\ud800": 1}, "merges": []}})"), HasSubstr("t: not valid JSON"));
+  EXPECT_THAT(from(R"({"model": {"vocab": {"\ud800": 1}, "merges": []}})"), HasSubstr("surrogate pair"));
   EXPECT_THAT(from("{\"model\": {\"vocab\": {\"\xC3\": 1}, \"merges\": []}}"),
               HasSubstr("t: not valid JSON"));
   EXPECT_THAT(from(std::string(100000, '[')), HasSubstr("t: not valid JSON"));
@@ -421,7 +413,8 @@ TEST(TokenizerConfig, BadOnesAreNamed) {
     return std::string("read");
   };
   EXPECT_EQ(message("[]"), "c: not a JSON object");
-  EXPECT_EQ(message("{"), "c: not a JSON object");
+  EXPECT_THAT(message("{"), HasSubstr("c: not valid JSON: "));
+  EXPECT_THAT(message(R"({"bos_token": "\udc00"})"), HasSubstr("surrogate U+DC00..U+DFFF must follow"));
   EXPECT_EQ(message("{\"a\": \"\xFF\"}"), "c: invalid UTF-8 at byte 7 (0xFF)");
   EXPECT_EQ(message(R"({"bos_token": 5})"), "c: bos_token is not a token's text");
   EXPECT_EQ(message(R"({"bos_token": "zz"})"), "c: bos_token \"zz\" is not a token of t");
