@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_config.h"
 
 namespace tagalong::tools {
 namespace {
@@ -35,13 +36,18 @@ struct TemplateOptions {
 };
 
 ordered_json parse(const std::string& text, const std::string& name) {
-  ordered_json json = ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw base::input_error("{}: not valid JSON", name);
-  return json;
+  try {
+    return ordered_json::parse(text);
+  } catch (const ordered_json::exception& error) {
+    throw base::input_error("{}: not valid JSON: {}", name, error.what());
+  }
 }
 
 ChatTemplate load(const TemplateOptions& options) {
-  if (!options.file.empty()) return ChatTemplate::parse(base::read_text_file(options.file));
+  if (!options.file.empty()) {
+    return ChatTemplate::parse(base::read_text_file(options.file),
+                               tokenizer::TokenizerConfig::read(options.model).special_tokens);
+  }
   auto loaded = ChatTemplate::load(options.model);
   if (!loaded) throw base::input_error("{}: the model has no chat template", options.model.string());
   return std::move(*loaded);
@@ -87,11 +93,7 @@ void batch() {
 void render(const TemplateOptions& options) {
   if (options.batch) return batch();
   const ChatTemplate chat_template = load(options);
-  ordered_json context = read_context(options);
-  for (const auto& [name, token] : chat_template.special_tokens().items()) {
-    if (!context.contains(name)) context[name] = token;
-  }
-  const tokenizer::RenderedChat chat = chat_template.render_marked(context);
+  const tokenizer::RenderedChat chat = chat_template.render_marked(read_context(options));
   if (options.ids) {
     const auto model = tokenizer::Tokenizer::load(options.model);
     const auto ids = model.encode(chat.text, {.add_special_tokens = false, .user_text = chat.user_text});

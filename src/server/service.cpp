@@ -330,8 +330,7 @@ std::vector<std::int32_t> Service::tokenise_chat(const OpenAiRequest& request) c
     throw bad_field("messages",
                     "cannot be used: this model has no chat template; /v1/completions takes plain text");
   }
-  nlohmann::ordered_json context = chat_template_->special_tokens();
-  context.update(request.template_options);
+  nlohmann::ordered_json context = request.template_options;
   context["messages"] = request.messages;
   context["add_generation_prompt"] = request.generation_prompt;
   try {

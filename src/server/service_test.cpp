@@ -47,7 +47,7 @@ struct Setup {
   int queue = 4;
   std::string policy = "exact";
   ApiKeys keys = {};
-  bool chats = true;
+  std::optional<tokenizer::ChatTemplate> chat_template = tokenizer::ChatTemplate::load(kModel);
   std::chrono::milliseconds drain = 30s;
 };
 
@@ -70,10 +70,8 @@ class Running {
     options.queue = setup.queue;
     options.sampling.temperature = 0;
     options.stop_ids = {kEndOfText};
-    service_ = std::make_unique<Service>(
-        *server_, *engine_, loaded().tokenizer,
-        setup.chats ? tokenizer::ChatTemplate::load(kModel) : std::optional<tokenizer::ChatTemplate>(),
-        options);
+    service_ = std::make_unique<Service>(*server_, *engine_, loaded().tokenizer,
+                                         std::move(setup.chat_template), options);
     loop_ = std::make_unique<engine::EngineLoop>(*engine_);
     thread_ = std::thread([this] {
       outcome_ = server_->run([this](const ExchangePtr& exchange) { service_->handle(exchange); });
@@ -319,8 +317,32 @@ TEST(Service, ChatsWholeAndStreamed) {
   }
 }
 
+// The text of a control token in a message, or in a variable of the request, must not become the token.
+TEST(Service, ControlTokensThatAUserTypedStayText) {
+  const std::string typed = "a<|endoftext|>b";
+  const auto prompt_tokens = [&](const Running& running, json body) {
+    body["max_tokens"] = 1;
+    const Answer answer = running.chat(body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return json::parse(answer.body)["usage"]["prompt_tokens"].get<std::size_t>();
+  };
+  const json body = {{"messages", {{{"role", "user"}, {"content", typed}}}}};
+  const std::size_t as_text = loaded().tokenizer.encode(typed, {.match_special = false}).size();
+  ASSERT_GT(as_text, loaded().tokenizer.encode(typed).size());
+  EXPECT_EQ(prompt_tokens(Running(), body), as_text);
+
+  const auto chat_template = tokenizer::ChatTemplate::parse("{{ eos_token }}{{ messages[0].content }}",
+                                                            {{"eos_token", "<|endoftext|>"}});
+  const Running with_token({.chat_template = chat_template});
+  EXPECT_EQ(prompt_tokens(with_token, body), 1 + as_text);
+  json with_variable = body;
+  with_variable["chat_template_kwargs"] = {{"eos_token", typed}};
+  EXPECT_EQ(prompt_tokens(with_token, with_variable),
+            loaded().tokenizer.encode(typed + typed, {.match_special = false}).size());
+}
+
 TEST(Service, AModelWithoutATemplateRefusesChats) {
-  const Running running({.chats = false});
+  const Running running({.chat_template = std::nullopt});
   const Answer answer = running.chat({{"messages", {{{"role", "user"}, {"content", "hi"}}}}});
   EXPECT_EQ(answer.status, 400);
   EXPECT_THAT(answer.body, HasSubstr("template"));

@@ -23,7 +23,11 @@ std::shared_ptr<ChatTemplate::Parsed> ChatTemplate::parse_source(std::string_vie
   return parsed;
 }
 
-ChatTemplate ChatTemplate::parse(std::string_view source) { return ChatTemplate(parse_source(source)); }
+ChatTemplate ChatTemplate::parse(std::string_view source, const Json& special_tokens) {
+  const auto parsed = parse_source(source);
+  parsed->special_tokens = special_tokens;
+  return ChatTemplate(parsed);
+}
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_dir) {
   const auto file = model_dir / "chat_template.jinja";
@@ -47,10 +51,16 @@ std::string ChatTemplate::render(const Json& context, const RenderOptions& optio
 
 RenderedChat ChatTemplate::render_marked(const Json& context, const RenderOptions& options) const {
   if (!context.is_object()) throw base::input_error("chat template: the context is not an object");
+  const Json& special = parsed_->special_tokens;
   std::vector<std::pair<std::string, jinja::Value>> variables;
   for (const auto& [name, value] : context.items()) {
-    const auto origin = name.ends_with("_token") ? jinja::Origin::trusted : jinja::Origin::user;
-    variables.emplace_back(name, jinja::from_json(value, origin));
+    const bool is_special = special.contains(name) && special[name] == value;
+    variables.emplace_back(
+        name, jinja::from_json(value, is_special ? jinja::Origin::trusted : jinja::Origin::user));
+  }
+  for (const auto& [name, value] : special.items()) {
+    if (!context.contains(name))
+      variables.emplace_back(name, jinja::from_json(value, jinja::Origin::trusted));
   }
   const jinja::Limits limits{.steps = options.max_steps, .text_bytes = options.max_text_bytes};
   jinja::Interpreter interpreter(limits, options.now.value_or(std::time(nullptr)));
@@ -59,7 +69,5 @@ RenderedChat ChatTemplate::render_marked(const Json& context, const RenderOption
 }
 
 const std::string& ChatTemplate::source() const { return parsed_->source; }
-
-const Json& ChatTemplate::special_tokens() const { return parsed_->special_tokens; }
 
 }  // namespace tagalong::tokenizer

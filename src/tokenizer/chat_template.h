@@ -36,17 +36,18 @@ class ChatTemplate {
   // chat_template.jinja, or else "chat_template" of tokenizer_config.json; nothing if the model has neither.
   // Throws InputError if there is one and it is not understood.
   static std::optional<ChatTemplate> load(const std::filesystem::path& model_dir);
-  static ChatTemplate parse(std::string_view source);
+  // `special_tokens` as in tokenizer_config.json: bos_token, eos_token and their like, by their text.
+  static ChatTemplate parse(std::string_view source,
+                            const nlohmann::ordered_json& special_tokens = nlohmann::ordered_json::object());
 
-  // `context` is an object with the template's variables: messages, tools, add_generation_prompt, bos_token
-  // and whatever else it asks for. Strings count as the user's, but those of variables that end in "_token".
+  // `context` is an object with the template's variables: messages, tools, add_generation_prompt and whatever
+  // else it asks for. The model's special tokens are there unless the context sets them. All strings of the
+  // context count as the user's, but those that are the model's special tokens under the same names.
   // Throws InputError naming the line, also when the template itself refuses the conversation.
   std::string render(const nlohmann::ordered_json& context, const RenderOptions& options = {}) const;
   RenderedChat render_marked(const nlohmann::ordered_json& context, const RenderOptions& options = {}) const;
 
   const std::string& source() const;
-  // bos_token, eos_token and their like from tokenizer_config.json, to be put into the context.
-  const nlohmann::ordered_json& special_tokens() const;
 
  private:
   struct Parsed;

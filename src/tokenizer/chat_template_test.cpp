@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "base/error.h"
@@ -93,10 +95,17 @@ TEST(chat_template, ErrorsNameTheLineAndTheReason) {
   EXPECT_EQ(refusal("{{ {'a': 1}.b + 'x' }}"), "chat template, line 1: 'dict' has no attribute 'b'");
   EXPECT_EQ(refusal("{% include '/etc/passwd' %}"),
             "chat template, line 1: \"include\" asks for another template, and there is none");
+  EXPECT_EQ(refusal("{% extends 'base.html' %}"),
+            "chat template, line 1: \"extends\" asks for another template, and there is none");
+  EXPECT_EQ(refusal("{% from '/etc/passwd' import x %}"),
+            "chat template, line 1: \"from\" asks for another template, and there is none");
   EXPECT_EQ(refusal("{{ x|frobnicate }}"), "chat template, line 1: there is no filter \"frobnicate\"");
   EXPECT_EQ(refusal("{{ x is frobnicated }}"), "chat template, line 1: there is no test \"frobnicated\"");
   EXPECT_EQ(refusal("{% frob %}"), "chat template, line 1: unknown tag \"frob\"");
-  EXPECT_EQ(refusal("{{ 1 / 0 }}"), "chat template, line 1: division by zero");
+  for (const char* division :
+       {"{{ 1 / 0 }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ 1.5 / 0.0 }}", "{{ 1.5 % 0 }}"}) {
+    EXPECT_EQ(refusal(division), "chat template, line 1: division by zero") << division;
+  }
   EXPECT_EQ(refusal("{{ [].append(1) }}"),
             "chat template, line 1: the method \"append\" of a list is not allowed");
   EXPECT_THAT(refusal("{% if a %}"), HasSubstr("expected \"endif\", found the end"));
@@ -168,9 +177,10 @@ TEST(chat_template, TheContextIsCheckedToo) {
 }
 
 TEST(chat_template, WhatTheUserWroteIsMarkedThroughEveryOperation) {
-  const Json context = {{"u", " <|x|>ab "}, {"eos_token", "<|x|>"}, {"d", {{"k", "v"}}}};
+  const Json tokens = {{"eos_token", "<|x|>"}};
+  Json context = {{"u", " <|x|>ab "}, {"d", {{"k", "v"}}}};
   const auto user_parts = [&](const std::string& source) {
-    const RenderedChat chat = ChatTemplate::parse(source).render_marked(context);
+    const RenderedChat chat = ChatTemplate::parse(source, tokens).render_marked(context);
     std::string marked;
     std::size_t done = 0;
     for (const ByteRange& range : chat.user_text) {
@@ -191,6 +201,12 @@ TEST(chat_template, WhatTheUserWroteIsMarkedThroughEveryOperation) {
   EXPECT_EQ(user_parts("{{ u|upper }}{{ d }}{{ d.items()|list }}"), "{ <|X|>AB {'k': 'v'}[('k', 'v')]}");
   EXPECT_EQ(user_parts("{% macro m(x) %}({{ x }}){% endmacro %}{{ m(u)|trim }}"), "({ <|x|>ab })");
   EXPECT_EQ(user_parts("{% set x %}a{{ u|trim }}{% endset %}{{ x }}{{ u|length }}"), "a{<|x|>ab}9");
+  // A context may say again what the model's tokens are, but not make others of them.
+  context["eos_token"] = "<|x|>";
+  EXPECT_EQ(user_parts("{{ eos_token }}"), "<|x|>");
+  context["eos_token"] = "<|y|>";
+  context["bos_token"] = "<|x|>";
+  EXPECT_EQ(user_parts("{{ eos_token }}.{{ bos_token }}"), "{<|y|>}.{<|x|>}");
 }
 
 // The reference would make control ids of what a user typed.
@@ -225,12 +241,20 @@ TEST(chat_template, AHarmlessConversationIsEncodedAsWithoutMarks) {
   }
 }
 
-TEST(chat_template, IsFoundInTheModelsFolder) {
+TEST(chat_template, IsFoundInTheModelsFolderWithItsTokens) {
   const auto bundled = ChatTemplate::load(TAGALONG_SOURCE_DIR "/models/storyteller");
   ASSERT_TRUE(bundled.has_value());
   EXPECT_EQ(bundled->source(), golden_file("template/storyteller.jinja"));
-  EXPECT_EQ(bundled->special_tokens()["eos_token"], "<|endoftext|>");
   EXPECT_FALSE(ChatTemplate::load(TAGALONG_SOURCE_DIR "/tests/golden").has_value());
+  const std::filesystem::path folder = testing::TempDir() + "tagalong_chat_template";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "chat_template.jinja") << "{{ eos_token }}{{ pad_token }}{{ messages }}";
+  std::ofstream(folder / "tokenizer_config.json")
+      << R"({"eos_token": {"content": "<e>"}, "pad_token": null, "chat_template": "not this"})";
+  const RenderedChat chat = ChatTemplate::load(folder)->render_marked({{"messages", "m"}});
+  EXPECT_EQ(chat.text, "<e>m");
+  EXPECT_EQ(chat.user_text, (std::vector<ByteRange>{{3, 4}}));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
