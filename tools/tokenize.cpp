@@ -93,15 +93,21 @@ void verify(const Tokenizer& model, const std::string& text, const TokenizeOptio
   if (!same_stream || !same_ids) throw CLI::RuntimeError(1);
 }
 
-// One JSON string a line in, one JSON array of ids a line out.
+// A JSON string a line becomes a list of ids a line, and a list of ids a string.
 void batch(const Tokenizer& model, const TokenizeOptions& options) {
   std::string line;
   while (std::getline(std::cin, line)) {
-    const auto text = ordered_json::parse(line, nullptr, false);
-    if (!text.is_string())
-      throw base::input_error("--batch: a line is no JSON string: {}", line.substr(0, 80));
-    const auto ids = model.encode(text.get_ref<const std::string&>(), encode_options(options));
-    fmt::print("{}\n", ordered_json(ids).dump());
+    const auto json = ordered_json::parse(line, nullptr, false);
+    if (json.is_string()) {
+      fmt::print(
+          "{}\n",
+          ordered_json(model.encode(json.get_ref<const std::string&>(), encode_options(options))).dump());
+    } else if (json.is_array()) {
+      fmt::print("{}\n", ordered_json(model.decode(parse_ids(line))).dump());
+    } else {
+      throw base::input_error("--batch: a line is neither a JSON string nor a list of ids: {}",
+                              line.substr(0, 80));
+    }
   }
 }
 
@@ -162,8 +168,8 @@ void add_tokenize_command(CLI::App& app) {
   auto* verify =
       command->add_flag("--verify", options->verify, "Check that text and ids survive the round trip");
   command->add_flag("--json", options->json, "Print JSON");
-  auto* batch =
-      command->add_flag("--batch", options->batch, "A JSON string a line in, a JSON list of ids a line out");
+  auto* batch = command->add_flag("--batch", options->batch,
+                                  "A JSON string or a list of ids a line in, the other one a line out");
   command->add_flag("--no-special", options->no_special, "Add nothing before or after, such as BOS");
   command->add_flag("--text-only", options->text_only, "Text that looks like a control token stays text");
   const std::vector<CLI::Option*> modes = {decode, offsets, count, verify, batch};

@@ -3,37 +3,7 @@
 set -u
 program=$1
 model=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-# expect CODE 'PATTERN' ARGUMENT...: the exit code, and a line of stdout or stderr that matches.
-expect() {
-  code=$1
-  pattern=$2
-  shift 2
-  "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-  found=$?
-  if [ "$found" != "$code" ]; then
-    echo "tagalong $*: exit code $found, expected $code"
-    cat "$folder/err"
-    failures=$((failures + 1))
-  elif ! cat "$folder/out" "$folder/err" | grep -qE -- "$pattern"; then
-    echo "tagalong $*: no line matches '$pattern'"
-    cat "$folder/out" "$folder/err"
-    failures=$((failures + 1))
-  fi
-}
-
-# A refusal of input is one line on stderr and nothing on stdout.
-expect_refusal() {
-  expect 1 "$@"
-  if [ "$(wc -l <"$folder/err")" != 1 ] || [ -s "$folder/out" ]; then
-    shift
-    echo "tagalong $*: expected one line on stderr, nothing on stdout"
-    failures=$((failures + 1))
-  fi
-}
+. "$(dirname "$0")/expect.sh"
 
 expect 0 '^tagalong [0-9]+\.[0-9]+\.[0-9]+ \(commit ' --version
 expect 0 '^kernels: .*scalar on this CPU' version

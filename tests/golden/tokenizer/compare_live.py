@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares the program with the Python packages `tokenizers` and `jinja2` on fresh random input.
 
-Usage: compare_live.py TAGALONG [--seed N] [--count N] [MODEL_FOLDER...]
+Usage: compare_live.py TAGALONG [--seed N] [--count N] [--template FILE...] [MODEL_FOLDER...]
 
 TAGALONG is the program. Without folders it compares the tokenizers recorded beside this script and the bundled
-one. Ends with 1, and prints the seed and the input, at the first difference.
+one, and the bundled one with every normaliser. The templates are those of ../template, of the folders, and the
+given ones. Ends with 1, and prints the seed and the input, at the first difference.
 """
 import argparse
 import json
@@ -17,6 +18,7 @@ import tempfile
 
 from tokenizers import Tokenizer
 
+import normalizers
 import strings
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -63,7 +65,43 @@ def compare_tokenizer(program, folder, seed, count):
     for text, a, b in zip(texts, found, expected):
         if a != b:
             fail(folder.name, seed, text, a, b)
-    print("%s: %d strings, %d ids, all equal" % (folder.name, len(texts), sum(map(len, expected))))
+    # Ids that no text gives: parts of characters, control tokens anywhere.
+    known = sorted(reference.get_vocab().values())
+    rows = [r.choices(known, k=r.randint(0, 20)) for _ in range(count)]
+    decoded = run([program, "tokenize", str(folder), "--batch"], rows)
+    for row, a in zip(rows, decoded):
+        b = reference.decode(row, skip_special_tokens=False)
+        if a != b:
+            fail(folder.name + " decoding", seed, row, a, b)
+    print("%s: %d strings, %d ids, %d lists of random ids, all equal" % (
+        folder.name, len(texts), sum(map(len, expected)), len(rows)))
+
+
+def compare_normalizers(program, seed, count):
+    source = json.loads((HERE.parents[2] / "models" / "storyteller" / "tokenizer.json").read_text())
+    texts = strings.generate(seed + 2, count)
+    with tempfile.TemporaryDirectory() as folder:
+        for spec in normalizers.ALL:
+            text = json.dumps({**source, "normalizer": spec})
+            (pathlib.Path(folder) / "tokenizer.json").write_text(text)
+            expected = [e.ids for e in Tokenizer.from_str(text).encode_batch(texts)]
+            found = run([program, "tokenize", folder, "--batch"], texts)
+            for given, a, b in zip(texts, found, expected):
+                if a != b:
+                    fail("normalizer %s" % json.dumps(spec), seed, given, a, b)
+    print("normalizers: %d of them, %d strings each, all equal" % (len(normalizers.ALL), len(texts)))
+
+
+def templates(folders, files):
+    """The sources of the recorded templates and the given ones, by name."""
+    paths = sorted((HERE.parent / "template").glob("*.jinja")) + list(files)
+    result = {str(path): path.read_text() for path in paths}
+    for folder in folders:
+        config = pathlib.Path(folder) / "tokenizer_config.json"
+        template = json.loads(config.read_text()).get("chat_template") if config.exists() else None
+        if isinstance(template, str):
+            result[str(config)] = template
+    return result
 
 
 def random_conversations(seed, count):
@@ -82,19 +120,20 @@ def random_conversations(seed, count):
         yield {"messages": messages, **r.choice(conversations.VARIANTS), **conversations.TOKENS}
 
 
-def compare_templates(program, seed, count):
-    sources = [path.read_text() for path in sorted((HERE.parent / "template").glob("*.jinja"))]
-    # The clock of the recorded templates stands still; the program's does not.
-    sources = [source.replace("strftime_now(\"%Y-%m-%d\")", "\"2025-12-31\"") for source in sources]
-    rows = [[source, context] for source in sources for context in random_conversations(seed, count // len(sources))]
-    found = run([program, "template", "--batch"], rows)
-    refused = 0
-    for (source, context), a in zip(rows, found):
-        b = environment.render(source, context)
-        refused += b is None
-        if a != b:
-            fail("template " + source[:40], seed, context, a, b)
-    print("templates: %d conversations, %d refused by both, all equal" % (len(rows), refused))
+def compare_templates(program, seed, count, sources):
+    contexts = list(random_conversations(seed, max(1, count // len(sources))))
+    for name, source in sources.items():
+        # The clock of the recorded templates stands still; the program's does not.
+        source = source.replace("strftime_now(\"%Y-%m-%d\")", "\"2025-12-31\"")
+        found = run([program, "template", "--batch"], [[source, context] for context in contexts])
+        refused = 0
+        for context, a in zip(contexts, found):
+            b = environment.render(source, context)
+            refused += b is None
+            if a != b:
+                fail("template " + name, seed, context, a, b)
+        print("%s: %d conversations, %d refused by both, all equal" % (
+            pathlib.Path(name).name, len(contexts), refused))
 
 
 def random_expressions(seed, count):
@@ -127,12 +166,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
     parser.add_argument("folders", nargs="*")
+    parser.add_argument("--template", action="append", type=pathlib.Path, default=[])
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--count", type=int, default=5000)
     options = parser.parse_args()
     for folder in folders(options.folders):
         compare_tokenizer(options.program, folder, options.seed, options.count)
-    compare_templates(options.program, options.seed, options.count)
+    compare_normalizers(options.program, options.seed, options.count // 4)
+    compare_templates(options.program, options.seed, options.count, templates(options.folders, options.template))
     compare_language(options.program, options.seed, options.count)
 
 
