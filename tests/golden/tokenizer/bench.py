@@ -59,7 +59,7 @@ def main():
     parser.add_argument("folders", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--text", type=pathlib.Path)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     text = options.text.read_text() if options.text else default_text()
     print("%.2f MB, tokenizers %s, MB/s (ours, theirs, ratio)" % (len(text.encode()) / 1e6, __version__))
     with tempfile.NamedTemporaryFile() as file:
