@@ -49,7 +49,8 @@ void run_layer_bench(const LayerBenchOptions& options) {
   const LayerShape shape = wanted_shape(options);
   const kernels::Kernels& kernels =
       kernels::select_kernels(options.isa, kernels::parse_compute(options.compute));
-  base::ThreadPool pool(options.threads > 0 ? options.threads : base::usable_cores());
+  base::ThreadPool pool = base::ThreadPool::for_this_machine(options.threads);
+  pool.pin_caller();
   std::vector<LayerCase> cases;
   std::vector<std::string> names;
   for (const int rows : options.batches) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "base/cpu_info.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "checkpoint/checkpoint.h"
@@ -126,7 +125,7 @@ void add_routing_options(CLI::App& command, ModelOptions& options) {
 
 LoadedModel::LoadedModel(const ModelOptions& options)
     : kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))),
-      pool(options.threads > 0 ? options.threads : base::usable_cores()),
+      pool(base::ThreadPool::for_this_machine(options.threads)),
       tokenizer(load_tokenizer(options.model)) {
   const checkpoint::Checkpoint checkpoint = checkpoint::Checkpoint::open(options.model);
   model = models::load_model(checkpoint, {.kernels = kernels, .pool = pool});

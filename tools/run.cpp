@@ -71,6 +71,7 @@ void run(const RunOptions& options) {
     if (event.finish) write(decoder.finish());
   });
   write(options.prompt);
+  engine.pin_thread();
   while (engine.step()) {
   }
   write("\n");

@@ -4,12 +4,15 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace tagalong::base {
@@ -53,39 +56,34 @@ std::size_t l3_size() {
   return kilobytes * 1024;
 }
 
-// CPUs of the affinity mask, counted once per physical core.
-int physical_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return 1;
-  std::set<std::pair<int, int>> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &mask)) continue;
-    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-    int package = 0;
-    int core = cpu;
-    std::ifstream(topology + "physical_package_id") >> package;
-    if (!(std::ifstream(topology + "core_id") >> core)) core = cpu;
-    cores.emplace(package, core);
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+// quota / period of one group's folder. Version 2 has both in one file, with "max" for no limit; version 1
+// has two files, with -1.
+double quota_of(const std::filesystem::path& group) {
+  std::string quota;
+  double micros = 0;
+  double period = 0;
+  if (std::ifstream file(group / "cpu.max"); file >> quota >> period) {
+    const auto [end, error] = std::from_chars(quota.data(), quota.data() + quota.size(), micros);
+    if (error != std::errc()) return kNoQuota;
+  } else {
+    std::ifstream(group / "cpu.cfs_quota_us") >> micros;
+    std::ifstream(group / "cpu.cfs_period_us") >> period;
   }
-  return std::max<int>(1, static_cast<int>(cores.size()));
+  return micros > 0 && period > 0 ? micros / period : kNoQuota;
 }
 
-// Whole CPUs of the cgroup's quota (v2, then v1), or a large number without one.
-int quota_cores() {
-  constexpr int kNoQuota = 1 << 20;
-  std::string quota;
-  double period = 0;
-  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period) {
-    if (quota == "max" || period <= 0) return kNoQuota;
-    return std::max(1, static_cast<int>(std::ceil(std::stod(quota) / period)));
+// The smallest quota on the way from root/group up to root. A container may be told a path that it cannot
+// see; its own limit then lies in the root.
+double smallest_quota(const std::filesystem::path& root, const std::filesystem::path& group) {
+  double quota = quota_of(root);
+  std::filesystem::path folder = root;
+  for (const auto& name : group.relative_path()) {
+    folder /= name;
+    quota = std::min(quota, quota_of(folder));
   }
-  double micros = 0;
-  if (std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> micros && micros > 0 &&
-      std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period && period > 0) {
-    return std::max(1, static_cast<int>(std::ceil(micros / period)));
-  }
-  return kNoQuota;
+  return quota;
 }
 
 }  // namespace
@@ -111,6 +109,47 @@ CpuInfo detect_cpu() {
   return info;
 }
 
-int usable_cores() { return std::min(physical_cores(), quota_cores()); }
+std::vector<int> physical_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return {0};
+  std::set<std::pair<int, int>> known;
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &mask)) continue;
+    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    int package = 0;
+    int core = cpu;
+    std::ifstream(topology + "physical_package_id") >> package;
+    if (!(std::ifstream(topology + "core_id") >> core)) core = cpu;
+    if (known.emplace(package, core).second) cpus.push_back(cpu);
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+double cgroup_quota(const std::filesystem::path& memberships, const std::filesystem::path& root) {
+  double quota = quota_of(root);
+  std::ifstream file(memberships);
+  // ID:CONTROLLERS:PATH; version 2 has no controllers.
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (controllers.empty()) {
+      quota = std::min(quota, smallest_quota(root, group));
+    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
+      quota = std::min({quota, smallest_quota(root / "cpu", group), smallest_quota(root / controllers, group)});
+    }
+  }
+  return quota;
+}
+
+int usable_cores() {
+  const double quota = std::floor(cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup"));
+  return static_cast<int>(std::clamp(static_cast<double>(physical_cores().size()), 1.0, std::max(1.0, quota)));
+}
 
 }  // namespace tagalong::base

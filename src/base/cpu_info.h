@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace tagalong::base {
 
@@ -20,7 +22,16 @@ struct CpuInfo {
 // Features are reported only if the operating system saves their registers.
 CpuInfo detect_cpu();
 
-// Threads worth starting: physical cores in the affinity mask, and no more than the cgroup's CPU quota.
+// The first CPU of each physical core in the affinity mask, ascending. Never empty.
+std::vector<int> physical_cores();
+
+// CPUs' worth of time that the control groups of this process allow it, infinity without a quota: the
+// smallest of the group's and its ancestors', version 2 or 1. A quota that cannot be read is none.
+// memberships: /proc/self/cgroup; root: /sys/fs/cgroup.
+double cgroup_quota(const std::filesystem::path& memberships, const std::filesystem::path& root);
+
+// Threads worth starting: one for each physical core, and no more than the whole CPUs of the quota. One more
+// thread than the quota carries would be stopped in the middle of each period, and all others wait for it.
 int usable_cores();
 
 }  // namespace tagalong::base

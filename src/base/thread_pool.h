@@ -1,16 +1,21 @@
-// Threads that live as long as the pool and run one parallel loop at a time.
+// Threads that live as long as the pool and run one job at a time: a few parallel loops, one after another.
 //
-// run() is called by the owner's thread only, which works too as worker 0. Tasks are dealt as contiguous
-// ranges, one per worker, fixed by the counts alone: worker w always gets the same tasks. Between loops the
-// workers spin for a moment and then sleep. A task must not throw and must not call run().
+// run() and run_phases() are called by the owner's thread only, which works too as worker 0. Tasks are dealt
+// as contiguous ranges, one per worker, fixed by the counts alone; a phase may let workers that are done take
+// tasks from the end of another's range. Between jobs the workers spin for a moment and then sleep. A task
+// must not throw and must not use the pool.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <thread>
-#include <type_traits>
 #include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/barrier.h"
+#include "base/waitable_counter.h"
 
 namespace tagalong::base {
 
@@ -28,38 +33,79 @@ class TaskRef {
   void (*call_)(void*, int, int);
 };
 
+// Who runs a task: always the same worker, or, at the end of a loop, whoever is idle. The results must not
+// depend on it.
+enum class Schedule : std::uint8_t { kStatic, kStealing };
+
+// A parallel loop: body(task, worker) once for each task in [0, tasks).
+struct Phase {
+  int tasks;
+  TaskRef body;
+  Schedule schedule = Schedule::kStatic;
+  int workers = 0;  // at most so many take part; 0: all
+};
+
 class ThreadPool {
  public:
-  // `threads` >= 1 workers in all, the caller among them.
-  explicit ThreadPool(int threads);
+  // `threads` >= 1 workers in all, the caller among them; the kernel decides where they run.
+  explicit ThreadPool(int threads) : ThreadPool(threads, {}) {}
+  // What a program wants on its machine: `threads` workers, or for 0 as many as usable_cores(). A pool with a
+  // thread for each physical core is pinned, one to a core. A smaller one is not: two of them would choose
+  // the same cores.
+  static ThreadPool for_this_machine(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(task, worker) once for each task in [0, tasks); returns when all are done. What the tasks
-  // wrote is visible to the caller and to later loops.
+  // Binds the calling thread to worker 0's core, if the pool is pinned. For the thread that is going to call
+  // run() from now on; threads that it starts later inherit the binding.
+  void pin_caller() const;
+
+  // One loop; returns when all tasks are done. What they wrote is visible to the caller and to later loops.
   template <typename F>
   void run(int tasks, F&& body) {
-    run_tasks(tasks, TaskRef(body));
+    if (tasks <= 1 || workers_.empty()) {
+      for (int task = 0; task < tasks; ++task) body(task, 0);
+      return;
+    }
+    const Phase phase{.tasks = tasks, .body = TaskRef(body)};
+    start({&phase, 1});
   }
 
- private:
-  void run_tasks(int tasks, TaskRef body);
-  void work(int worker);
-  void run_range(int worker) const;
-  // Returns once `value` is no longer `old`; spins first, then sleeps until wake().
-  void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old);
-  void wake(const std::atomic<std::uint32_t>& value);
+  // Loops in order, each seeing what the ones before it wrote. Workers go from one to the next through a
+  // barrier, without coming back to the caller.
+  void run_phases(std::span<const Phase> phases);
 
-  std::vector<std::thread> workers_;
-  const TaskRef* body_ = nullptr;
-  int tasks_ = 0;
+ private:
+  // What is left of a worker's range: begin in the low half, end in the high one. Two, used in turn by the
+  // phases: a range is dealt while the phase before it runs.
+  struct alignas(kCacheLine) Share {
+    std::atomic<std::uint64_t> left[2] = {0, 0};
+  };
+  struct Range {
+    int begin;
+    int end;
+  };
+
+  ThreadPool(int threads, std::vector<int> cpus);
+  void start(std::span<const Phase> phases);
+  void work(int worker);
+  void take_part(int worker);
+  void run_share(const Phase& phase, std::size_t index, int worker);
+  int workers_of(const Phase& phase) const;
+  Range range_of(const Phase& phase, int worker) const;
+  void deal(const Phase& phase, std::size_t index, int worker);
+
+  std::vector<int> cpus_;  // [threads] worker's core; empty: not pinned
+  std::span<const Phase> phases_;
+  std::uint32_t job_ = 0;
   bool stop_ = false;
-  alignas(64) std::atomic<std::uint32_t> round_{0};    // raised to start a loop
-  alignas(64) std::atomic<std::uint32_t> running_{0};  // workers still in it
-  alignas(64) std::atomic<int> sleepers_{0};           // threads asleep, or about to be
+  WaitableCounter jobs_;  // raised to start a job
+  Barrier barrier_;       // at the end of every phase
+  std::vector<Share> shares_;
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace tagalong::base

@@ -2,8 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <vector>
+
+#include "base/cpu_info.h"
 
 namespace tagalong::base {
 namespace {
@@ -41,6 +50,87 @@ TEST(ThreadPool, LoopsSeeWhatEarlierLoopsWrote) {
     for (std::size_t i = 0; i < 1000; ++i) expected[i] = sum % 1000 + static_cast<long>(i);
   }
   EXPECT_EQ(values, expected);
+}
+
+TEST(ThreadPool, PhasesSeeWhatEarlierPhasesWrote) {
+  for (const int threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    for (const Schedule schedule : {Schedule::kStatic, Schedule::kStealing}) {
+      for (const int workers : {0, 1, 2, 9}) {
+        std::vector<int> first(37);
+        std::vector<int> second(11);
+        int third = 0;
+        auto write = [&](int task, int) { ++first[static_cast<std::size_t>(task)]; };
+        auto sum = [&](int task, int) {
+          second[static_cast<std::size_t>(task)] += std::accumulate(first.begin(), first.end(), task);
+        };
+        auto total = [&](int, int) { third += std::accumulate(second.begin(), second.end(), 0); };
+        auto never = [&](int, int) { third = -1000000; };
+        const std::array phases{Phase{37, write, schedule, workers}, Phase{0, never, schedule, workers},
+                                Phase{11, sum, schedule, workers}, Phase{1, total, schedule, workers}};
+        int expected_third = 0;
+        int expected_sum = 0;
+        for (int round = 1; round <= 30; ++round) {
+          pool.run_phases(phases);
+          expected_sum += 11 * 37 * round + 55;
+          expected_third += expected_sum;
+          ASSERT_EQ(third, expected_third) << threads << " threads, " << workers << ", round " << round;
+        }
+      }
+    }
+  }
+}
+
+// Worker 0's first task lasts until all other tasks have been run, which only the other worker can do.
+TEST(ThreadPool, IdleWorkersTakeTheRestOfAnothersRange) {
+  ThreadPool pool(2);
+  std::atomic<int> done = 0;
+  std::vector<int> count(20);
+  auto body = [&](int task, int) {
+    ++count[static_cast<std::size_t>(task)];
+    if (task == 0) {
+      while (done.load() < 19) std::this_thread::yield();
+    } else {
+      ++done;
+    }
+  };
+  const std::array phases{Phase{20, body, Schedule::kStealing}};
+  pool.run_phases(phases);
+  EXPECT_EQ(count, std::vector<int>(20, 1));
+}
+
+TEST(ThreadPool, APhaseKeepsToItsWorkers) {
+  ThreadPool pool(4);
+  for (const Schedule schedule : {Schedule::kStatic, Schedule::kStealing}) {
+    std::vector<int> owner(12, -1);
+    auto body = [&](int task, int worker) { owner[static_cast<std::size_t>(task)] = worker; };
+    const std::array phases{Phase{12, body, schedule, 2}};
+    pool.run_phases(phases);
+    EXPECT_GE(*std::min_element(owner.begin(), owner.end()), 0);
+    EXPECT_LT(*std::max_element(owner.begin(), owner.end()), 2);
+  }
+}
+
+// The threads of a pool that fills the machine each keep to a core of their own.
+TEST(ThreadPool, IsPinnedWhereItHasAThreadForEachCore) {
+  const std::vector<int> cores = physical_cores();
+  std::vector<std::vector<int>> masks(cores.size());
+  std::thread owner([&] {  // so that the binding ends with the test
+    ThreadPool pool = ThreadPool::for_this_machine(static_cast<int>(cores.size()));
+    pool.pin_caller();
+    pool.run(pool.size(), [&](int, int worker) {
+      cpu_set_t mask;
+      CPU_ZERO(&mask);
+      sched_getaffinity(0, sizeof(mask), &mask);
+      for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (CPU_ISSET(cpu, &mask)) masks[static_cast<std::size_t>(worker)].push_back(cpu);
+      }
+    });
+  });
+  owner.join();
+  for (std::size_t worker = 0; worker < cores.size(); ++worker) {
+    EXPECT_EQ(masks[worker], std::vector<int>{cores[worker]}) << worker;
+  }
 }
 
 }  // namespace

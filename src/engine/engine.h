@@ -81,6 +81,8 @@ class Engine {
   // Layer by layer, for any thread.
   const RoutingLog& routing_log() const { return routing_log_; }
 
+  // Binds the calling thread, which is to be the engine's, to its core, if the pool is pinned.
+  void pin_thread() const { pool_.pin_caller(); }
   // Schedules, runs and commits one batch. False when there was nothing to do.
   bool step();
   // Blocks while nothing has been submitted or cancelled since the last step, until wake().

@@ -7,6 +7,7 @@ EngineLoop::EngineLoop(Engine& engine) : engine_(engine), thread_([this] { run()
 EngineLoop::~EngineLoop() { stop(); }
 
 void EngineLoop::run() {
+  engine_.pin_thread();
   while (!stop_.load(std::memory_order_acquire)) {
     // Read before the step: what was submitted before the engine was closed is then certainly seen by it.
     const bool draining = draining_.load(std::memory_order_acquire);
