@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,10 +26,12 @@ struct LayerBenchOptions {
   LayerShape shape;  // zeros: as `like` says
   std::vector<int> batches{1, 2, 4, 8, 16, 32, 64};
   std::vector<std::string> policies{"exact"};
+  std::vector<std::string> tunings{""};  // the defaults
   int rounds = 7;
   int threads = 0;
   std::string isa = "auto";
   std::string compute = "fast";
+  base::Pages pages = base::Pages::kHuge;
   bool json = false;
 };
 
@@ -55,11 +58,13 @@ void run_layer_bench(const LayerBenchOptions& options) {
   std::vector<std::string> names;
   for (const int rows : options.batches) {
     for (const std::string& text : options.policies) {
-      cases.push_back({rows, routing::parse_policy(text)});
-      names.push_back(routing::to_string(cases.back().policy));
+      for (const std::string& tuning : options.tunings) {
+        cases.push_back({rows, routing::parse_policy(text), kernels::parse_tuning(tuning)});
+        names.push_back(routing::to_string(cases.back().policy) + (tuning.empty() ? "" : " " + tuning));
+      }
     }
   }
-  const nn::Moe layer = make_synthetic_layer(shape, pool, 1);
+  const nn::Moe layer = make_synthetic_layer(shape, pool, 1, options.pages);
   Ceilings ceilings(kernels, pool);
   auto bar = std::make_unique<ProgressBar>();
   bar->begin("measuring", options.rounds);
@@ -79,7 +84,8 @@ void run_layer_bench(const LayerBenchOptions& options) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const LayerResult& r = results[i];
       report["cases"].push_back({{"rows", cases[i].rows},
-                                 {"policy", names[i]},
+                                 {"policy", routing::to_string(cases[i].policy)},
+                                 {"tuning", to_string(cases[i].tuning)},
                                  {"microseconds", r.microseconds},
                                  {"experts", r.experts},
                                  {"experts_exact", r.experts_exact},
@@ -143,6 +149,12 @@ void add_bench_command(CLI::App& app) {
       ->add_option("--compute", options->compute,
                    "Rounding of activations: fast (8 bits), accurate (15 bits)")
       ->capture_default_str();
+  layer->add_option("--tuning", options->tunings,
+                    "Settings of the layer, such as project_tiles=2,prefetch=0; may be repeated to compare");
+  layer->add_option("--pages", options->pages, "Pages of the weights: huge or normal")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, base::Pages>{{"huge", base::Pages::kHuge}, {"normal", base::Pages::kNormal}}))
+      ->default_str("huge");
   layer->add_flag("--json", options->json, "Print JSON");
   layer->callback([options] { run_layer_bench(*options); });
 }

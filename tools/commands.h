@@ -20,6 +20,7 @@ void add_trace_command(CLI::App& app);
 void add_logits_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_synth_command(CLI::App& app);
+void add_tune_command(CLI::App& app);
 void add_version_command(CLI::App& app);
 
 }  // namespace tagalong::tools

@@ -30,7 +30,6 @@ std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std
   for (const LayerCase& c : cases) max_rows = std::max(max_rows, c.rows);
   const int intermediate = layer.experts.front().gate_up.outputs();
   const int shared = layer.spec.fused_shared_experts > 0 ? layer.experts.back().gate_up.outputs() : 0;
-  const nn::Context context{kernels, pool};
   std::vector<nn::MoeWorkspace> routers;
   std::vector<Samples> samples(cases.size());
   for (const LayerCase& c : cases) {
@@ -52,8 +51,8 @@ std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std
         const auto rows = static_cast<std::size_t>(cases[i].rows);
         const std::vector<routing::RowRole> roles(rows, routing::RowRole::kDecode);
         const auto start = std::chrono::steady_clock::now();
-        layer.apply(context, x.data(), roles, hidden, 0, cases[i].policy, routers[i], gated, out.data(),
-                    nullptr);
+        layer.apply({kernels, pool, cases[i].tuning}, x.data(), roles, hidden, 0, cases[i].policy, routers[i],
+                    gated, out.data(), nullptr);
         const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
         if (round == 0) continue;  // warms up threads and pages
         samples[i].microseconds.push_back(time.count());

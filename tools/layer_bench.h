@@ -19,6 +19,7 @@ namespace tagalong::tools {
 struct LayerCase {
   int rows = 1;
   routing::RoutingPolicy policy;
+  kernels::Tuning tuning{};
 };
 
 struct LayerResult {

@@ -39,6 +39,7 @@ constexpr std::array kCommands{
     Command{"Look", add_logits_command},
     Command{"Look", add_version_command},
     Command{"Measure", add_bench_command},
+    Command{"Measure", add_tune_command},
     Command{"Measure", add_synth_command},
     Command{"Measure", add_trace_command},
     Command{"Measure", add_route_command},

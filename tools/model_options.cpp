@@ -1,10 +1,15 @@
 #include "model_options.h"
 
+#include <spdlog/spdlog.h>
+
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
 
+#include "auto_tune.h"
+#include "base/cpu_info.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "checkpoint/checkpoint.h"
@@ -94,6 +99,18 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
 }
 
+void add_tune_option(CLI::App& command, ModelOptions& options) {
+  options.tune = true;
+  command
+      .add_option(
+          "--tune", options.tune,
+          "auto: use this machine's fastest settings, measured for up to ten seconds at the first start; "
+          "off: the defaults. No result depends on it")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"auto", true}, {"off", false}}))
+      ->envname("TAGALONG_TUNE")
+      ->default_str("auto");
+}
+
 void add_routing_options(CLI::App& command, ModelOptions& options) {
   const std::string group = "Batch-aware routing";
   CLI::Option* k0 =
@@ -127,8 +144,17 @@ LoadedModel::LoadedModel(const ModelOptions& options)
     : kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))),
       pool(base::ThreadPool::for_this_machine(options.threads)),
       tokenizer(load_tokenizer(options.model)) {
+  if (kernels.name == "scalar" && options.isa == "auto") {
+    spdlog::warn("{} has no AVX2: running the scalar kernels, which are many times slower",
+                 base::detect_cpu().name);
+  }
   const checkpoint::Checkpoint checkpoint = checkpoint::Checkpoint::open(options.model);
-  model = models::load_model(checkpoint, {.kernels = kernels, .pool = pool});
+  std::optional<AutoTune> auto_tune;
+  if (options.tune) auto_tune.emplace(kernels);
+  model = models::load_model(
+      checkpoint,
+      {.kernels = kernels, .pool = pool, .pages = auto_tune ? auto_tune->pages() : base::Pages::kHuge});
+  if (auto_tune) tuning = auto_tune->table(*model, pool);
   if (tokenizer.vocab_size() > model->info().vocab) {
     throw base::input_error("{}: the tokenizer has {} tokens, but config.json's vocab_size is {}",
                             options.model.string(), tokenizer.vocab_size(), model->info().vocab);
@@ -151,10 +177,11 @@ routing::RoutingPolicy routing_policy(const ModelOptions& options, const models:
   return policy;
 }
 
-engine::EngineOptions engine_options(const ModelOptions& options, const models::ModelInfo& info) {
+engine::EngineOptions engine_options(const ModelOptions& options, const LoadedModel& loaded) {
   return {.max_context = options.context,
           .kv_type = cache::parse_kv_type(options.kv_type),
-          .policy = routing_policy(options, info)};
+          .policy = routing_policy(options, loaded.model->info()),
+          .tuning = loaded.tuning};
 }
 
 }  // namespace tagalong::tools

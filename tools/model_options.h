@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/sampling.h"
 #include "kernels/select.h"
+#include "kernels/tuning.h"
 #include "models/model.h"
 #include "routing/routing_policy.h"
 #include "tokenizer/tokenizer.h"
@@ -29,11 +30,14 @@ struct ModelOptions {
   int oea_k0 = 0;   // 0: off
   int oea_min_rows = 4;
   std::string policy;  // as in routing::parse_policy; empty: what the oea flags say
+  bool tune = false;   // look up or measure the fastest settings
 };
 
 // Adds MODEL and the flags above, but those of routing, to a subcommand; `options` must live until the
 // command has run.
 void add_model_options(CLI::App& command, ModelOptions& options);
+// Adds --tune, with which a command that serves for long finds its fastest settings.
+void add_tune_option(CLI::App& command, ModelOptions& options);
 // Adds the flags that choose the routing.
 void add_routing_options(CLI::App& command, ModelOptions& options);
 
@@ -50,6 +54,7 @@ struct LoadedModel {
   const kernels::Kernels& kernels;
   base::ThreadPool pool;
   std::unique_ptr<models::Model> model;
+  kernels::TuningTable tuning;
   tokenizer::Tokenizer tokenizer;
   GenerationDefaults generation;
 };
@@ -61,6 +66,6 @@ std::string model_name(const ModelOptions& options);
 routing::RoutingPolicy routing_policy(const ModelOptions& options, const models::ModelInfo& info);
 
 // An engine's options as the flags want them; the sizes are left to the command.
-engine::EngineOptions engine_options(const ModelOptions& options, const models::ModelInfo& info);
+engine::EngineOptions engine_options(const ModelOptions& options, const LoadedModel& loaded);
 
 }  // namespace tagalong::tools

@@ -51,7 +51,7 @@ double per_second(std::uint64_t count, double seconds) {
 
 void run(const RunOptions& options) {
   LoadedModel loaded(options.model);
-  engine::EngineOptions sizes = engine_options(options.model, loaded.model->info());
+  engine::EngineOptions sizes = engine_options(options.model, loaded);
   sizes.max_sequences = 1;
   engine::Engine engine(*loaded.model, loaded.pool, sizes);
 
@@ -109,6 +109,7 @@ void add_run_command(CLI::App& app) {
       ->group(group);
   command->add_option("--seed", options->seed, "The same seed gives the same text; random by default")
       ->group(group);
+  add_tune_option(*command, options->model);
   add_routing_options(*command, options->model);
   command->callback([options] { run(*options); });
 }

@@ -54,7 +54,7 @@ void serve(const ServeOptions& options) {
   if (!options.api_key_file.empty()) service_options.keys = server::ApiKeys::load(options.api_key_file);
 
   LoadedModel loaded(options.model);
-  engine::EngineOptions sizes = engine_options(options.model, loaded.model->info());
+  engine::EngineOptions sizes = engine_options(options.model, loaded);
   sizes.max_sequences = options.max_sequences;
   sizes.max_batch_tokens = std::max(sizes.max_batch_tokens, options.max_sequences);
   service_options.sampling = loaded.generation.sampling;
@@ -89,6 +89,7 @@ void add_serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, with OpenAI's API");
   add_model_options(*command, options->model);
+  add_tune_option(*command, options->model);
   add_routing_options(*command, options->model);
   const std::string group = "Server";
   command->add_option("--host", options->host, "Address to listen on; 0.0.0.0 is all of them")

@@ -34,12 +34,13 @@ struct RandomMatrix {
   }
 };
 
-nn::GatedWeights random_network(int hidden, int intermediate, std::uint64_t seed) {
+nn::GatedWeights random_network(int hidden, int intermediate, std::uint64_t seed,
+                                const std::shared_ptr<base::Arena>& arena) {
   base::SplitMix64 random(seed);
   const RandomMatrix gate(intermediate, hidden, random);
   const RandomMatrix up(intermediate, hidden, random);
   const RandomMatrix down(hidden, intermediate, random);
-  return {gate.view, up.view, down.view};
+  return {gate.view, up.view, down.view, arena};
 }
 
 struct NamedShape {
@@ -67,7 +68,8 @@ LayerShape shape_like(std::string_view name) {
   throw base::input_error("no layer shape is named '{}'; known: {}", name, names);
 }
 
-nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, std::uint64_t seed) {
+nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, std::uint64_t seed,
+                             base::Pages pages) {
   nn::Moe layer;
   layer.spec.scoring = routing::Scoring::kSoftmax;
   layer.spec.experts = shape.experts;
@@ -92,11 +94,13 @@ nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, st
                              .format = tensor::Format::kBF16,
                              .shape = {shape.experts, shape.hidden},
                              .data = router.data()});
+  const auto arena = std::make_shared<base::Arena>(pages);
   layer.experts = models::load_experts(pool, shape.experts, [&](int e) {
-    return random_network(shape.hidden, shape.intermediate, seed + 1000 + static_cast<std::uint64_t>(e));
+    return random_network(shape.hidden, shape.intermediate, seed + 1000 + static_cast<std::uint64_t>(e),
+                          arena);
   });
   if (shape.shared > 0)
-    layer.experts.push_back(random_network(shape.hidden, shape.intermediate * shape.shared, seed));
+    layer.experts.push_back(random_network(shape.hidden, shape.intermediate * shape.shared, seed, arena));
   return layer;
 }
 

@@ -23,7 +23,8 @@ struct LayerShape {
 LayerShape shape_like(std::string_view name);
 
 // Packs on the pool's threads. Extents must be multiples of 16.
-nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, std::uint64_t seed);
+nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, std::uint64_t seed,
+                             base::Pages pages = base::Pages::kHuge);
 
 // Bytes of one routed expert as packed.
 std::size_t expert_bytes(const nn::Moe& layer);

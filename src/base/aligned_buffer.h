@@ -1,11 +1,16 @@
 // An owning, zero-initialised, 64-byte-aligned array. Not copyable; the owner decides about threads.
-// Large buffers ask the kernel for huge pages: weights are streamed, and page walks cost about a tenth.
+//
+// It has its own memory, with huge pages if it is large: weights are streamed, and page walks cost about a
+// tenth. Or it is cut from an arena, which it then keeps alive.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
+
+#include "base/arena.h"
 
 namespace tagalong::base {
 
@@ -17,7 +22,11 @@ void* allocate_aligned(std::size_t bytes);
 void free_aligned(void* data) noexcept;
 
 struct FreeAligned {
-  void operator()(void* data) const noexcept { free_aligned(data); }
+  std::shared_ptr<Arena> arena;  // null: the memory is the buffer's own
+
+  void operator()(void* data) const noexcept {
+    if (arena == nullptr) free_aligned(data);
+  }
 };
 }  // namespace detail
 
@@ -30,6 +39,15 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::size_t size)
       : data_(size == 0 ? nullptr : static_cast<T*>(detail::allocate_aligned(size * sizeof(T)))),
         size_(size) {}
+  // From the arena; without one, as above.
+  AlignedBuffer(std::size_t size, std::shared_ptr<Arena> arena) : size_(size) {
+    if (arena == nullptr || size == 0) {
+      *this = AlignedBuffer(size);
+    } else {
+      T* data = static_cast<T*>(arena->allocate(size * sizeof(T)));
+      data_ = {data, detail::FreeAligned{std::move(arena)}};
+    }
+  }
 
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }

@@ -93,6 +93,11 @@ CpuInfo detect_cpu() {
   info.name = brand();
   info.l3_bytes = l3_size();
   const Leaf one = cpuid(1);
+  const auto bits = [&one](int from, unsigned mask) { return static_cast<int>((one.eax >> from) & mask); };
+  // The extended fields count only for the families that ran out of numbers.
+  info.family = bits(8, 0xF) + (bits(8, 0xF) == 0xF ? bits(20, 0xFF) : 0);
+  info.model = bits(4, 0xF) + (bits(8, 0xF) == 0xF || bits(8, 0xF) == 6 ? bits(16, 0xF) << 4 : 0);
+  info.stepping = bits(0, 0xF);
   if (!bit(one.ecx, 27)) return info;  // the system does not save extended registers
   const std::uint64_t state = enabled_state();
   const bool ymm = (state & 0x6) == 0x6;
@@ -141,7 +146,8 @@ double cgroup_quota(const std::filesystem::path& memberships, const std::filesys
     if (controllers.empty()) {
       quota = std::min(quota, smallest_quota(root, group));
     } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-      quota = std::min({quota, smallest_quota(root / "cpu", group), smallest_quota(root / controllers, group)});
+      quota =
+          std::min({quota, smallest_quota(root / "cpu", group), smallest_quota(root / controllers, group)});
     }
   }
   return quota;
@@ -149,7 +155,8 @@ double cgroup_quota(const std::filesystem::path& memberships, const std::filesys
 
 int usable_cores() {
   const double quota = std::floor(cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup"));
-  return static_cast<int>(std::clamp(static_cast<double>(physical_cores().size()), 1.0, std::max(1.0, quota)));
+  return static_cast<int>(
+      std::clamp(static_cast<double>(physical_cores().size()), 1.0, std::max(1.0, quota)));
 }
 
 }  // namespace tagalong::base

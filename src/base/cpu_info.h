@@ -9,7 +9,10 @@
 namespace tagalong::base {
 
 struct CpuInfo {
-  std::string name;       // as the vendor prints it
+  std::string name;  // as the vendor prints it
+  int family = 0;
+  int model = 0;
+  int stepping = 0;
   bool avx2_fma = false;  // AVX2, FMA and F16C
   bool avx512 = false;    // F, BW, VL, DQ
   bool avx512_vnni = false;

@@ -22,6 +22,10 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
+  // Lets go of the memory behind `part` of bytes(), which has been read and is not needed again soon. Reading
+  // it once more is safe and comes from the file. Any thread, beside readers too.
+  void release(std::span<const std::byte> part) const;
+
  private:
   void unmap() noexcept;
 

@@ -111,30 +111,27 @@ void ThreadPool::take_part(int worker) {
   }
 }
 
-int ThreadPool::workers_of(const Phase& phase) const {
-  return phase.workers == 0 ? size() : std::min(phase.workers, size());
-}
-
-ThreadPool::Range ThreadPool::range_of(const Phase& phase, int worker) const {
-  const std::int64_t workers = workers_of(phase);
-  if (worker >= workers) return {0, 0};
-  return {static_cast<int>(phase.tasks * std::int64_t{worker} / workers),
-          static_cast<int>(phase.tasks * (std::int64_t{worker} + 1) / workers)};
+Range ThreadPool::share_of(int tasks, int workers, int worker) const {
+  const std::int64_t sharers = participants(workers);
+  if (worker >= sharers) return {0, 0};
+  return {static_cast<int>(tasks * std::int64_t{worker} / sharers),
+          static_cast<int>(tasks * (std::int64_t{worker} + 1) / sharers)};
 }
 
 void ThreadPool::deal(const Phase& phase, std::size_t index, int worker) {
   if (phase.schedule == Schedule::kStatic) return;
-  const auto [begin, end] = range_of(phase, worker);
-  shares_[static_cast<std::size_t>(worker)].left[index % 2].store(pack(begin, end), std::memory_order_relaxed);
+  const auto [begin, end] = share_of(phase.tasks, phase.workers, worker);
+  shares_[static_cast<std::size_t>(worker)].left[index % 2].store(pack(begin, end),
+                                                                  std::memory_order_relaxed);
 }
 
 void ThreadPool::run_share(const Phase& phase, std::size_t index, int worker) {
   if (phase.schedule == Schedule::kStatic) {
-    const auto [begin, end] = range_of(phase, worker);
+    const auto [begin, end] = share_of(phase.tasks, phase.workers, worker);
     for (int task = begin; task < end; ++task) phase.body(task, worker);
     return;
   }
-  const int workers = workers_of(phase);
+  const int workers = participants(phase.workers);
   if (worker >= workers) return;
   // The own range from its front, then others' from their ends: their owners go on reading forwards.
   for (int step = 0; step < workers; ++step) {

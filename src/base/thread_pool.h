@@ -6,6 +6,7 @@
 // must not throw and must not use the pool.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,12 @@ struct Phase {
   int workers = 0;  // at most so many take part; 0: all
 };
 
+// Tasks from begin to before end.
+struct Range {
+  int begin;
+  int end;
+};
+
 class ThreadPool {
  public:
   // `threads` >= 1 workers in all, the caller among them; the kernel decides where they run.
@@ -74,6 +81,9 @@ class ThreadPool {
     start({&phase, 1});
   }
 
+  // The tasks that fall to a worker when `tasks` are dealt to `workers` of the pool (0: all).
+  Range share_of(int tasks, int workers, int worker) const;
+
   // Loops in order, each seeing what the ones before it wrote. Workers go from one to the next through a
   // barrier, without coming back to the caller.
   void run_phases(std::span<const Phase> phases);
@@ -84,18 +94,12 @@ class ThreadPool {
   struct alignas(kCacheLine) Share {
     std::atomic<std::uint64_t> left[2] = {0, 0};
   };
-  struct Range {
-    int begin;
-    int end;
-  };
-
   ThreadPool(int threads, std::vector<int> cpus);
   void start(std::span<const Phase> phases);
   void work(int worker);
   void take_part(int worker);
   void run_share(const Phase& phase, std::size_t index, int worker);
-  int workers_of(const Phase& phase) const;
-  Range range_of(const Phase& phase, int worker) const;
+  int participants(int workers) const { return workers == 0 ? size() : std::min(workers, size()); }
   void deal(const Phase& phase, std::size_t index, int worker);
 
   std::vector<int> cpus_;  // [threads] worker's core; empty: not pinned

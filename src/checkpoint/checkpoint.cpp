@@ -300,6 +300,28 @@ std::vector<float> Checkpoint::vector(std::string_view name, std::int64_t expect
   return values;
 }
 
+void Checkpoint::release(const tensor::WeightView& weight) const {
+  const auto elements = static_cast<std::size_t>(weight.shape.elements());
+  const std::size_t all_bytes = tensor::format_bytes(weight.format, weight.shape.elements());
+  // With scales of groups, the values take a byte each (Q8) or half of one.
+  const std::size_t value_bytes = weight.format == tensor::Format::kQ8 ? elements : elements / 2;
+  const std::size_t scale_bytes = weight.scales.block == nullptr ? 0 : all_bytes - value_bytes;
+  const std::size_t data_bytes = all_bytes - scale_bytes;
+  const auto release_part = [this](const std::byte* data, std::size_t size) {
+    for (const SafetensorsFile& file : files_) {
+      const std::span<const std::byte> bytes = file.file().bytes();
+      if (data >= bytes.data() && data + size <= bytes.data() + bytes.size())
+        file.file().release({data, size});
+    }
+  };
+  release_part(weight.data, data_bytes);
+  if (scale_bytes > 0) release_part(weight.scales.block, scale_bytes);
+}
+
+void Checkpoint::release() const {
+  for (const SafetensorsFile& file : files_) file.file().release(file.file().bytes());
+}
+
 std::size_t Checkpoint::tensor_bytes() const {
   std::size_t sum = 0;  // cannot overflow: tensors tile their files
   for (const Tensor* tensor : index_) sum += bytes_of(*tensor);

@@ -50,6 +50,11 @@ class Checkpoint {
   // included. Values must be finite.
   std::vector<float> vector(std::string_view name, std::int64_t expected_length) const;
 
+  // Lets go of the memory behind a weight that has been converted, or behind everything read so far. Views
+  // stay valid: what is read again comes from the file again. Any thread.
+  void release(const tensor::WeightView& weight) const;
+  void release() const;
+
   // For inspection: all tensors sorted by name, and the files they lie in.
   std::span<const tensor::Tensor* const> tensors() const { return index_; }
   std::span<const SafetensorsFile> files() const { return files_; }

@@ -39,6 +39,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return contents_.metadata; }
   // nullptr if the file has no such tensor.
   const tensor::Tensor* find(std::string_view name) const;
+  const base::MappedFile& file() const { return file_; }
 
  private:
   base::MappedFile file_;

@@ -146,8 +146,12 @@ bool Engine::step() {
   const auto start = std::chrono::steady_clock::now();
   take_in();
   if (scheduler_.schedule(batch_)) {
-    const models::StepContext context{
-        .pool = pool_, .kv = kv_, .policy = options_.policy, .routing = &routing_log_, .observer = nullptr};
+    const models::StepContext context{.pool = pool_,
+                                      .kv = kv_,
+                                      .policy = options_.policy,
+                                      .routing = &routing_log_,
+                                      .observer = nullptr,
+                                      .tuning = options_.tuning.for_rows(batch_.rows())};
     routing_log_.begin(batch_, counters_.steps);
     model_.forward(batch_, context, *workspace_, logits_.span());
     sample();

@@ -44,6 +44,7 @@ struct EngineOptions {
   // Writes down the routing of every step, on the engine's thread; for studies, since it formats text. Must
   // outlive the engine.
   routing::Recorder* recorder = nullptr;
+  kernels::TuningTable tuning{};  // changes speed only
 };
 
 // The prompt leaves no room for an answer in the context. Its own type because clients get a code of its own.

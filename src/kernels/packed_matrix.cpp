@@ -47,10 +47,6 @@ std::size_t float_tile_bytes(Format format, int inputs) {
 
 Format packed_format(Format format) { return format == Format::kF16 ? Format::kF32 : format; }
 
-auto element_of(const WeightView& weight) {
-  return [&weight](int row, int k) { return tensor::weight_at(weight, row, k); };
-}
-
 std::size_t fp8_tile_bytes(int inputs) {
   const int blocks = round_up(inputs, kFp8Inputs) / kFp8Inputs;
   return static_cast<std::size_t>(blocks) * kFp8ScaleBytes +
@@ -80,6 +76,48 @@ void pack_fp8_tile(const WeightView& w, int t, std::byte* out) {
       }
     }
     out += kFp8ScaleBytes + round_up(static_cast<int>(width), 2) * kRowTile;
+  }
+}
+
+// Blocks of a tile; 0 for formats without blocks.
+int blocks_of(Format format, int inputs) {
+  const BlockLayout* layout = block_layout(format);
+  return layout == nullptr ? 0 : round_up(inputs, layout->inputs) / layout->inputs;
+}
+
+// Bytes of a tile of a matrix kept as `format`.
+std::size_t tile_size(Format format, int inputs) {
+  if (const BlockLayout* layout = block_layout(format)) {
+    return static_cast<std::size_t>(blocks_of(format, inputs)) * static_cast<std::size_t>(layout->bytes);
+  }
+  return format == Format::kFP8 ? fp8_tile_bytes(inputs) : float_tile_bytes(format, inputs);
+}
+
+// What lies together where two matrices alternate: a block, or a whole tile.
+std::size_t run_size(Format format, int inputs) {
+  const BlockLayout* layout = block_layout(format);
+  return layout == nullptr ? tile_size(format, inputs) : static_cast<std::size_t>(layout->bytes);
+}
+
+float sum_factor(const WeightView& weight) {
+  const BlockLayout* layout = block_layout(weight.format);
+  return layout == nullptr ? 1.0F : weight.scales.tensor * layout->sum_factor;
+}
+
+// Tile `t` of the weight to `out`, which is zero. Its blocks begin `step` bytes apart.
+void pack_tile(const WeightView& weight, int t, std::size_t step, std::byte* out) {
+  const Format format = packed_format(weight.format);
+  const int outputs = static_cast<int>(weight.shape[0]);
+  const int inputs = static_cast<int>(weight.shape[1]);
+  if (const BlockLayout* layout = block_layout(format)) {
+    for (int b = 0; b < blocks_of(format, inputs); ++b) {
+      layout->write(weight, t, b, out + static_cast<std::size_t>(b) * step);
+    }
+  } else if (format == Format::kFP8) {
+    pack_fp8_tile(weight, t, out);
+  } else {
+    const auto at = [&weight](int row, int k) { return tensor::weight_at(weight, row, k); };
+    pack_float_tile(format, t, outputs, inputs, at, out);
   }
 }
 
@@ -125,29 +163,18 @@ void check_packable(const WeightView& w) {
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(const WeightView& weight)
+PackedMatrix::PackedMatrix(const WeightView& weight, const std::shared_ptr<base::Arena>& arena)
     : format_(packed_format(weight.format)),
       outputs_(static_cast<int>(weight.shape[0])),
-      inputs_(static_cast<int>(weight.shape[1])) {
+      inputs_(static_cast<int>(weight.shape[1])),
+      superblocks_(blocks_of(format_, inputs_)),
+      tile_bytes_(tile_size(format_, inputs_)),
+      scale_(sum_factor(weight)) {
   check_packable(weight);
-  const BlockLayout* layout = block_layout(format_);
-  if (layout != nullptr) {
-    superblocks_ = round_up(inputs_, layout->inputs) / layout->inputs;
-    tile_bytes_ = static_cast<std::size_t>(superblocks_) * static_cast<std::size_t>(layout->bytes);
-    scale_ = weight.scales.tensor * layout->sum_factor;
-  } else {
-    tile_bytes_ = format_ == Format::kFP8 ? fp8_tile_bytes(inputs_) : float_tile_bytes(format_, inputs_);
-  }
-  data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()));
+  data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()), arena);
+  const std::size_t run = run_size(format_, inputs_);
   for (int t = 0; t < tiles(); ++t) {
-    std::byte* out = data_.data() + static_cast<std::size_t>(t) * tile_bytes_;
-    if (layout != nullptr) {
-      for (int b = 0; b < superblocks_; ++b) layout->write(weight, t, b, out + b * layout->bytes);
-    } else if (format_ == Format::kFP8) {
-      pack_fp8_tile(weight, t, out);
-    } else {
-      pack_float_tile(format_, t, outputs_, inputs_, element_of(weight), out);
-    }
+    pack_tile(weight, t, run, data_.data() + static_cast<std::size_t>(t) * tile_bytes_);
   }
 }
 
@@ -163,23 +190,24 @@ PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int input
   }
 }
 
-PackedPair::PackedPair(const WeightView& gate, const WeightView& up) {
+PackedPair::PackedPair(const WeightView& gate, const WeightView& up,
+                       const std::shared_ptr<base::Arena>& arena)
+    : format_(packed_format(gate.format)),
+      outputs_(static_cast<int>(gate.shape[0])),
+      inputs_(static_cast<int>(gate.shape[1])),
+      superblocks_(blocks_of(format_, inputs_)),
+      tile_bytes_(tile_size(format_, inputs_)),
+      gate_scale_(sum_factor(gate)),
+      up_scale_(sum_factor(up)) {
   CHECK(gate.shape == up.shape && gate.format == up.format, "{} and {}", gate.name, up.name);
-  const PackedMatrix first(gate);
-  const PackedMatrix second(up);
-  format_ = first.format_;
-  outputs_ = first.outputs_;
-  inputs_ = first.inputs_;
-  superblocks_ = first.superblocks_;
-  tile_bytes_ = first.tile_bytes_;
-  gate_scale_ = first.scale_;
-  up_scale_ = second.scale_;
-  data_ = base::AlignedBuffer<std::byte>(first.bytes() + second.bytes());
-  const BlockLayout* layout = block_layout(format_);
-  const std::size_t run = layout != nullptr ? static_cast<std::size_t>(layout->bytes) : tile_bytes_;
-  for (std::size_t at = 0; at < first.bytes(); at += run) {
-    std::memcpy(data_.data() + 2 * at, first.data_.data() + at, run);
-    std::memcpy(data_.data() + 2 * at + run, second.data_.data() + at, run);
+  check_packable(gate);
+  check_packable(up);
+  data_ = base::AlignedBuffer<std::byte>(2 * tile_bytes_ * static_cast<std::size_t>(tiles()), arena);
+  const std::size_t run = run_size(format_, inputs_);
+  for (int t = 0; t < tiles(); ++t) {
+    std::byte* out = data_.data() + 2 * static_cast<std::size_t>(t) * tile_bytes_;
+    pack_tile(gate, t, 2 * run, out);
+    pack_tile(up, t, 2 * run, out + run);
   }
 }
 

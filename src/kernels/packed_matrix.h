@@ -12,21 +12,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/aligned_buffer.h"
+#include "base/arena.h"
 #include "kernels/block_layout.h"
 #include "kernels/kernels.h"
 #include "tensor/weight_view.h"
 
 namespace tagalong::kernels {
 
+// Counts the changes of the layouts above: what was measured with one says nothing about another.
+inline constexpr int kPackVersion = 1;
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;
   // weight: [outputs, inputs]. Throws InputError naming the weight if its groups do not divide the inputs, if
   // FP8 factors do not follow tiles, or if an e4m3 value or an e8m0 scale is NaN.
-  explicit PackedMatrix(const tensor::WeightView& weight);
+  explicit PackedMatrix(const tensor::WeightView& weight,
+                        const std::shared_ptr<base::Arena>& arena = nullptr);
   // Row-major fp32 [outputs, inputs], kept as `format` (F32 or BF16).
   PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format);
 
@@ -44,7 +50,6 @@ class PackedMatrix {
   float scale() const { return scale_; }
 
  private:
-  friend class PackedPair;
   tensor::Format format_ = tensor::Format::kF32;
   int outputs_ = 0;
   int inputs_ = 0;
@@ -60,7 +65,8 @@ class PackedPair {
  public:
   PackedPair() = default;
   // Both [outputs, inputs] and of one format; their tensor factors may differ.
-  PackedPair(const tensor::WeightView& gate, const tensor::WeightView& up);
+  PackedPair(const tensor::WeightView& gate, const tensor::WeightView& up,
+             const std::shared_ptr<base::Arena>& arena = nullptr);
 
   tensor::Format format() const { return format_; }
   int outputs() const { return outputs_; }  // of each

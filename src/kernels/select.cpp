@@ -33,7 +33,10 @@ constexpr std::array<Candidate, 5> kCandidates{{
 }  // namespace
 
 const Kernels& select_kernels(std::string_view isa, Compute compute) {
-  const base::CpuInfo cpu = base::detect_cpu();
+  return select_kernels(isa, compute, base::detect_cpu());
+}
+
+const Kernels& select_kernels(std::string_view isa, Compute compute, const base::CpuInfo& cpu) {
   std::string names;
   for (const Candidate& candidate : kCandidates) {
     const Kernels& table = candidate.table(compute);

@@ -83,9 +83,9 @@ void FeedForward::count(ModelInfo& info) const {
 
 void count_totals(const Embedding& embedding, const nn::Linear& head, ModelInfo& info) {
   info.head_products = head.products();
-  info.packed_bytes =
-      embedding.bytes() + info.dense_bytes +
-      info.expert_bytes * static_cast<std::size_t>(info.router.experts) * static_cast<std::size_t>(info.moe_layers);
+  info.packed_bytes = embedding.bytes() + info.dense_bytes +
+                      info.expert_bytes * static_cast<std::size_t>(info.router.experts) *
+                          static_cast<std::size_t>(info.moe_layers);
 }
 
 void apply_head(const nn::Context& context, const Batch& batch, std::span<const float> norm, float eps,
@@ -119,10 +119,13 @@ void observe(const StepContext& step, std::string_view point, std::span<const fl
 }
 
 nn::GatedWeights load_gated(const checkpoint::Checkpoint& file, const std::string& name, int hidden,
-                            int intermediate) {
-  return {file.weight(name + ".gate_proj", {intermediate, hidden}),
-          file.weight(name + ".up_proj", {intermediate, hidden}),
-          file.weight(name + ".down_proj", {hidden, intermediate})};
+                            int intermediate, const std::shared_ptr<base::Arena>& arena) {
+  const tensor::WeightView gate = file.weight(name + ".gate_proj", {intermediate, hidden});
+  const tensor::WeightView up = file.weight(name + ".up_proj", {intermediate, hidden});
+  const tensor::WeightView down = file.weight(name + ".down_proj", {hidden, intermediate});
+  nn::GatedWeights weights(gate, up, down, arena);
+  for (const auto* view : {&gate, &up, &down}) file.release(*view);
+  return weights;
 }
 
 std::vector<nn::GatedWeights> load_experts(base::ThreadPool& pool, int experts,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/arena.h"
 #include "models/batch.h"
 #include "models/model.h"
 #include "nn/context.h"
@@ -86,9 +88,10 @@ void add_rows(const nn::Context& context, const float* x, int rows, int width, f
 
 void observe(const StepContext& step, std::string_view point, std::span<const float> values);
 
-// The network NAME.{gate,up,down}_proj.
+// The network NAME.gate_proj, NAME.up_proj, NAME.down_proj, packed into the arena; the file's own copy is
+// released.
 nn::GatedWeights load_gated(const checkpoint::Checkpoint& file, const std::string& name, int hidden,
-                            int intermediate);
+                            int intermediate, const std::shared_ptr<base::Arena>& arena);
 
 // Calls load(e) for every expert from the pool's threads; the first error in order of e is thrown afterwards.
 std::vector<nn::GatedWeights> load_experts(base::ThreadPool& pool, int experts,

@@ -54,8 +54,8 @@ nn::Mla load_attention(const Checkpoint& file, const std::string& name, const Gl
   return mla;
 }
 
-nn::Moe load_moe(const Checkpoint& file, const std::string& name, const GlmConfig& h,
-                 base::ThreadPool& pool) {
+nn::Moe load_moe(const Checkpoint& file, const std::string& name, const GlmConfig& h, base::ThreadPool& pool,
+                 const std::shared_ptr<base::Arena>& arena) {
   nn::Moe moe;
   moe.spec = h.router;
   moe.spec.correction_bias = file.vector(name + ".gate.e_score_correction_bias", h.router.experts);
@@ -64,11 +64,11 @@ nn::Moe load_moe(const Checkpoint& file, const std::string& name, const GlmConfi
   if (moe.router.needs_quantized_rows())
     throw base::input_error("{}.gate: a quantised router is not supported", name);
   moe.experts = load_experts(pool, h.router.experts, [&](int e) {
-    return load_gated(file, fmt::format("{}.experts.{}", name, e), h.hidden, h.moe_intermediate);
+    return load_gated(file, fmt::format("{}.experts.{}", name, e), h.hidden, h.moe_intermediate, arena);
   });
   if (h.router.fused_shared_experts > 0) {
     // Several shared experts are stored as one network, so many times as wide.
-    moe.experts.push_back(load_gated(file, name + ".shared_experts", h.hidden, h.shared_intermediate));
+    moe.experts.push_back(load_gated(file, name + ".shared_experts", h.hidden, h.shared_intermediate, arena));
   }
   return moe;
 }
@@ -107,7 +107,9 @@ class GlmMoeDsa : public Model {
              .router = h_.router,
              .dense_bytes = head_.bytes()};
     info_.router.correction_bias.clear();
-    for (int i = 0; i < h_.layers; ++i) load_layer(file, i, options.pool);
+    file.release();
+    const auto arena = std::make_shared<base::Arena>(options.pages);
+    for (int i = 0; i < h_.layers; ++i) load_layer(file, i, options.pool, arena);
     count_totals(embedding_, head_, info_);
   }
 
@@ -118,10 +120,18 @@ class GlmMoeDsa : public Model {
     return std::make_unique<GlmWorkspace>(h_, limits);
   }
 
+  std::vector<const nn::Moe*> moe_layers() const override {
+    std::vector<const nn::Moe*> layers;
+    for (const Layer& layer : layers_) {
+      if (layer.feed_forward.moe) layers.push_back(&*layer.feed_forward.moe);
+    }
+    return layers;
+  }
+
   void forward(const Batch& batch, const StepContext& step, Workspace& workspace,
                std::span<float> logits) const override {
     auto& w = static_cast<GlmWorkspace&>(workspace);
-    const nn::Context context{kernels_, step.pool};
+    const nn::Context context{kernels_, step.pool, step.tuning};
     const nn::AttentionRows rows{batch.positions, batch.sequences, batch.tables};
     const int count = batch.rows();
     DecoderBuffers& b = w.stream;
@@ -150,7 +160,8 @@ class GlmMoeDsa : public Model {
   }
 
  private:
-  void load_layer(const Checkpoint& file, int i, base::ThreadPool& pool) {
+  void load_layer(const Checkpoint& file, int i, base::ThreadPool& pool,
+                  const std::shared_ptr<base::Arena>& arena) {
     const std::string name = fmt::format("model.layers.{}", i);
     Layer layer;
     layer.input_norm = file.vector(name + ".input_layernorm.weight", h_.hidden);
@@ -162,12 +173,13 @@ class GlmMoeDsa : public Model {
     info_.dense_bytes += layer.attention.bytes();
     info_.row_products += layer.attention.products();
     if (h_.sparse_mlp[i]) {
-      layer.feed_forward.moe = load_moe(file, name + ".mlp", h_, pool);
+      layer.feed_forward.moe = load_moe(file, name + ".mlp", h_, pool, arena);
     } else {
-      layer.feed_forward.dense = load_gated(file, name + ".mlp", h_.hidden, h_.intermediate);
+      layer.feed_forward.dense = load_gated(file, name + ".mlp", h_.hidden, h_.intermediate, arena);
     }
     layer.feed_forward.count(info_);
     layers_.push_back(std::move(layer));
+    file.release();
   }
 
   int add_plane(int width) {

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/thread_pool.h"
 #include "cache/kv_store.h"
 #include "kernels/kernels.h"
+#include "kernels/tuning.h"
 #include "models/batch.h"
 #include "routing/route_observer.h"
 #include "routing/router_spec.h"
@@ -23,6 +25,10 @@
 
 namespace tagalong::checkpoint {
 class Checkpoint;
+}
+
+namespace tagalong::nn {
+class Moe;
 }
 
 namespace tagalong::models {
@@ -67,6 +73,7 @@ struct StepContext {
   const routing::RoutingPolicy& policy;
   routing::RouteObserver* routing = nullptr;  // told of every MoE layer
   const Observer* observer = nullptr;         // for tests and tools
+  kernels::Tuning tuning{};                   // changes speed only
 };
 
 class Model {
@@ -77,6 +84,10 @@ class Model {
   // Throws InputError if the policy does not fit the model's routers (k0 above k, and the like).
   virtual std::unique_ptr<Workspace> make_workspace(const WorkspaceLimits& limits) const = 0;
 
+  // The MoE layers, all of one shape, for measuring them; empty if there are none. They live as long as the
+  // model.
+  virtual std::vector<const nn::Moe*> moe_layers() const { return {}; }
+
   // One step: writes the rows' cache entries and logits [batch.logit_rows.size(), vocab].
   // Batch, pool and policy keep to what the workspace was made for.
   virtual void forward(const Batch& batch, const StepContext& context, Workspace& workspace,
@@ -84,8 +95,9 @@ class Model {
 };
 
 struct LoadOptions {
-  const kernels::Kernels& kernels;  // must outlive the model
-  base::ThreadPool& pool;           // packs weights during the call
+  const kernels::Kernels& kernels;         // must outlive the model
+  base::ThreadPool& pool;                  // packs weights during the call
+  base::Pages pages = base::Pages::kHuge;  // of the experts
 };
 
 // Reads config.json's model_type and loads the model of that name. What is kept is packed; the checkpoint may

@@ -39,7 +39,7 @@ nn::Gqa load_attention(const Checkpoint& file, const std::string& name, const nn
 }
 
 nn::Moe load_moe(const Checkpoint& file, const std::string& name, const Qwen3MoeConfig& h,
-                 base::ThreadPool& pool) {
+                 base::ThreadPool& pool, const std::shared_ptr<base::Arena>& arena) {
   nn::Moe moe;
   moe.spec = h.router;
   moe.router = nn::Linear(file.weight(name + ".gate", {h.router.experts, h.hidden}));
@@ -47,7 +47,7 @@ nn::Moe load_moe(const Checkpoint& file, const std::string& name, const Qwen3Moe
     throw base::input_error("{}.gate: a quantised router is not supported", name);
   }
   moe.experts = load_experts(pool, h.router.experts, [&](int e) {
-    return load_gated(file, fmt::format("{}.experts.{}", name, e), h.hidden, h.moe_intermediate);
+    return load_gated(file, fmt::format("{}.experts.{}", name, e), h.hidden, h.moe_intermediate, arena);
   });
   return moe;
 }
@@ -76,7 +76,9 @@ class Qwen3Moe : public Model {
              .layers = h_.layers,
              .router = h_.router,
              .dense_bytes = head_.bytes()};
-    for (int i = 0; i < h_.layers; ++i) load_layer(file, i, options.pool);
+    file.release();
+    const auto arena = std::make_shared<base::Arena>(options.pages);
+    for (int i = 0; i < h_.layers; ++i) load_layer(file, i, options.pool, arena);
     count_totals(embedding_, head_, info_);
   }
 
@@ -87,10 +89,18 @@ class Qwen3Moe : public Model {
     return std::make_unique<Qwen3MoeWorkspace>(h_, limits);
   }
 
+  std::vector<const nn::Moe*> moe_layers() const override {
+    std::vector<const nn::Moe*> layers;
+    for (const Layer& layer : layers_) {
+      if (layer.feed_forward.moe) layers.push_back(&*layer.feed_forward.moe);
+    }
+    return layers;
+  }
+
   void forward(const Batch& batch, const StepContext& step, Workspace& workspace,
                std::span<float> logits) const override {
     auto& w = static_cast<Qwen3MoeWorkspace&>(workspace);
-    const nn::Context context{kernels_, step.pool};
+    const nn::Context context{kernels_, step.pool, step.tuning};
     const nn::AttentionRows rows{batch.positions, batch.sequences, batch.tables};
     const int count = batch.rows();
     DecoderBuffers& b = w.stream;
@@ -118,7 +128,8 @@ class Qwen3Moe : public Model {
   }
 
  private:
-  void load_layer(const Checkpoint& file, int i, base::ThreadPool& pool) {
+  void load_layer(const Checkpoint& file, int i, base::ThreadPool& pool,
+                  const std::shared_ptr<base::Arena>& arena) {
     const std::string name = fmt::format("model.layers.{}", i);
     Layer layer;
     layer.input_norm = file.vector(name + ".input_layernorm.weight", h_.hidden);
@@ -129,12 +140,13 @@ class Qwen3Moe : public Model {
     info_.dense_bytes += layer.attention.bytes();
     info_.row_products += layer.attention.products();
     if (h_.sparse_mlp[i]) {
-      layer.feed_forward.moe = load_moe(file, name + ".mlp", h_, pool);
+      layer.feed_forward.moe = load_moe(file, name + ".mlp", h_, pool, arena);
     } else {
-      layer.feed_forward.dense = load_gated(file, name + ".mlp", h_.hidden, h_.intermediate);
+      layer.feed_forward.dense = load_gated(file, name + ".mlp", h_.hidden, h_.intermediate, arena);
     }
     layer.feed_forward.count(info_);
     layers_.push_back(std::move(layer));
+    file.release();
   }
 
   const kernels::Kernels& kernels_;

@@ -21,9 +21,101 @@ std::array<float*, kMaxRows> pointers(TileOut& out) {
   return p;
 }
 
+// The hardware follows a stream once it has begun; only its beginning has to be announced.
+void prefetch(const std::byte* start, int bytes) {
+  for (int at = 0; at < bytes; at += static_cast<int>(base::kCacheLine)) __builtin_prefetch(start + at);
+}
+
+// One call of apply_gated_experts: what its tasks share.
+struct Pass {
+  const Context& context;
+  std::span<const ExpertGroup> groups;
+  const float* x;  // [rows, hidden]
+  int rows;
+  int hidden;
+  GatedWorkspace& workspace;
+  float* out;  // [rows, hidden]
+
+  const kernels::Tuning& tuning() const { return context.tuning; }
+  int group_count() const { return static_cast<int>(groups.size()); }
+  int project_tasks() const {
+    return (hidden / kRowTile + tuning().project_tiles - 1) / tuning().project_tiles;
+  }
+
+  void prepare();
+  void quantize(int row) const;
+  void activate(int task, int worker) const;
+  void project(int task, int worker) const;
+
+ private:
+  struct Piece {
+    int group;
+    int begin;  // tiles
+    int end;
+  };
+
+  Piece piece_of(int task) const;
+  bool is_last(int task, int tasks, int workers, int worker) const {
+    return task + 1 == context.pool.share_of(tasks, workers, worker).end;
+  }
+  void prefetch_after_activate(int task, int worker) const;
+  void prefetch_projection(int task, int group) const;
+  void activate_tile(int g, int tile) const;
+  void project_tile(int g, int tile) const;
+};
+
+// Counts tasks and entries, and makes sure that they fit the workspace.
+void Pass::prepare() {
+  CHECK(groups.size() < workspace.first_tasks.size(), "{} groups", groups.size());
+  const int most = tuning().activate_tiles;
+  for (int g = 0; g < group_count(); ++g) {
+    workspace.first_tasks[g + 1] =
+        workspace.first_tasks[g] + (groups[g].weights->gate_up.tiles() + most - 1) / most;
+    workspace.first_entries[g + 1] = workspace.first_entries[g] + static_cast<int>(groups[g].entries.size());
+  }
+  const int entries = workspace.first_entries[group_count()];
+  CHECK(entries <= workspace.quantized_activations.rows(), "{} entries", entries);
+}
+
+void Pass::quantize(int row) const {
+  workspace.input.write(context.kernels, row, 0, x + static_cast<std::size_t>(row) * hidden, hidden);
+  workspace.input.pad(row, hidden);
+}
+
+Pass::Piece Pass::piece_of(int task) const {
+  const auto first = workspace.first_tasks.begin();
+  const int g = static_cast<int>(std::upper_bound(first, first + group_count(), task) - first) - 1;
+  const int begin = (task - workspace.first_tasks[g]) * tuning().activate_tiles;
+  return {g, begin, std::min(begin + tuning().activate_tiles, groups[g].weights->gate_up.tiles())};
+}
+
+void Pass::activate(int task, int worker) const {
+  const auto [g, begin, end] = piece_of(task);
+  for (int tile = begin; tile < end; ++tile) {
+    if (tile + 1 == end) prefetch_after_activate(task, worker);
+    activate_tile(g, tile);
+  }
+}
+
+// The next task's weights, or after a worker's last task what it is going to read behind the barrier.
+void Pass::prefetch_after_activate(int task, int worker) const {
+  if (tuning().prefetch == 0) return;
+  if (!is_last(task, workspace.first_tasks[group_count()], tuning().activate_workers, worker)) {
+    const Piece next = piece_of(task + 1);
+    prefetch(groups[next.group].weights->gate_up.tile(next.begin), tuning().prefetch);
+    return;
+  }
+  const auto [first, end] = context.pool.share_of(project_tasks(), tuning().project_workers, worker);
+  if (first < end) prefetch_projection(first, 0);
+}
+
+void Pass::prefetch_projection(int task, int group) const {
+  prefetch(groups[group].weights->down.tile(task * tuning().project_tiles), tuning().prefetch);
+}
+
 // Sixteen intermediate units of one group for all its rows.
-void activate_tile(const Context& context, const ExpertGroup& group, int tile, int first_entry,
-                   const float* x, int hidden, GatedWorkspace& workspace) {
+void Pass::activate_tile(int g, int tile) const {
+  const ExpertGroup& group = groups[g];
   const kernels::PackedPair& gate_up = group.weights->gate_up;
   const bool quantized_in = needs_quantized(gate_up.format());
   const bool quantized_out = needs_quantized(group.weights->down.format());
@@ -32,20 +124,20 @@ void activate_tile(const Context& context, const ExpertGroup& group, int tile, i
   TileOut up;
   const auto gate_rows = pointers(gate);
   const auto up_rows = pointers(up);
-  for (int first = 0; first < count; first += kMaxRows) {
-    TileRows rows;
-    rows.count = std::min(kMaxRows, count - first);
-    for (int m = 0; m < rows.count; ++m) {
+  for (int first = 0; first < count; first += tuning().row_tile) {
+    TileRows some;
+    some.count = std::min(tuning().row_tile, count - first);
+    for (int m = 0; m < some.count; ++m) {
       const std::int32_t row = group.entries[first + m].row;
       if (quantized_in) {
-        rows.quantized[m] = workspace.input.row(row);
+        some.quantized[m] = workspace.input.row(row);
       } else {
-        rows.floats[m] = x + static_cast<std::size_t>(row) * hidden;
+        some.floats[m] = x + static_cast<std::size_t>(row) * hidden;
       }
     }
-    multiply_pair_tile(context.kernels, gate_up, tile, rows, gate_rows.data(), up_rows.data());
-    for (int m = 0; m < rows.count; ++m) {
-      const int entry = first_entry + first + m;
+    multiply_pair_tile(context.kernels, gate_up, tile, some, gate_rows.data(), up_rows.data());
+    for (int m = 0; m < some.count; ++m) {
+      const int entry = workspace.first_entries[g] + first + m;
       if (quantized_out) {
         context.kernels.silu_mul(gate[m].data(), up[m].data(), kRowTile, gate[m].data());
         workspace.quantized_activations.write(context.kernels, entry, tile * kRowTile, gate[m].data(),
@@ -61,28 +153,47 @@ void activate_tile(const Context& context, const ExpertGroup& group, int tile, i
   }
 }
 
+void Pass::project(int task, int worker) const {
+  const int begin = task * tuning().project_tiles;
+  const int end = std::min(begin + tuning().project_tiles, hidden / kRowTile);
+  for (int r = 0; r < rows; ++r) {
+    std::fill_n(out + static_cast<std::size_t>(r) * hidden + begin * kRowTile, (end - begin) * kRowTile,
+                0.0F);
+  }
+  for (int g = 0; g < group_count(); ++g) {
+    if (tuning().prefetch > 0) {
+      if (g + 1 < group_count()) {
+        prefetch_projection(task, g + 1);
+      } else if (!is_last(task, project_tasks(), tuning().project_workers, worker)) {
+        prefetch_projection(task + 1, 0);
+      }
+    }
+    for (int tile = begin; tile < end; ++tile) project_tile(g, tile);
+  }
+}
+
 // Adds sixteen output features of one group.
-void project_tile(const Context& context, const ExpertGroup& group, int tile, int first_entry, int hidden,
-                  const GatedWorkspace& workspace, float* out) {
+void Pass::project_tile(int g, int tile) const {
+  const ExpertGroup& group = groups[g];
   const kernels::PackedMatrix& down = group.weights->down;
   const bool quantized = needs_quantized(down.format());
   const int count = static_cast<int>(group.entries.size());
   TileOut sums;
   const auto sum_rows = pointers(sums);
-  for (int first = 0; first < count; first += kMaxRows) {
-    TileRows rows;
-    rows.count = std::min(kMaxRows, count - first);
-    for (int m = 0; m < rows.count; ++m) {
-      const int entry = first_entry + first + m;
+  for (int first = 0; first < count; first += tuning().row_tile) {
+    TileRows some;
+    some.count = std::min(tuning().row_tile, count - first);
+    for (int m = 0; m < some.count; ++m) {
+      const int entry = workspace.first_entries[g] + first + m;
       if (quantized) {
-        rows.quantized[m] = workspace.quantized_activations.row(entry);
+        some.quantized[m] = workspace.quantized_activations.row(entry);
       } else {
-        rows.floats[m] =
+        some.floats[m] =
             workspace.activations.data() + static_cast<std::size_t>(entry) * workspace.intermediate;
       }
     }
-    multiply_tile(context.kernels, down, tile, rows, sum_rows.data());
-    for (int m = 0; m < rows.count; ++m) {
+    multiply_tile(context.kernels, down, tile, some, sum_rows.data());
+    for (int m = 0; m < some.count; ++m) {
       const auto [row, weight] = group.entries[first + m];
       context.kernels.axpy(weight, sums[m].data(), kRowTile,
                            out + static_cast<std::size_t>(row) * hidden + tile * kRowTile);
@@ -102,37 +213,26 @@ GatedWorkspace::GatedWorkspace(int max_rows, int hidden, int entries, int interm
 
 void apply_gated_experts(const Context& context, std::span<const ExpertGroup> groups, const float* x,
                          int rows, int hidden, GatedWorkspace& workspace, float* out) {
-  CHECK(groups.size() < workspace.first_tasks.size(), "{} groups", groups.size());
-  const int group_count = static_cast<int>(groups.size());
-  bool quantized_in = false;
-  for (int g = 0; g < group_count; ++g) {
-    workspace.first_tasks[g + 1] = workspace.first_tasks[g] + groups[g].weights->gate_up.tiles();
-    workspace.first_entries[g + 1] = workspace.first_entries[g] + static_cast<int>(groups[g].entries.size());
-    quantized_in = quantized_in || needs_quantized(groups[g].weights->gate_up.format());
-  }
-  CHECK(workspace.first_entries[group_count] <= workspace.quantized_activations.rows(), "{} entries",
-        workspace.first_entries[group_count]);
-
-  if (quantized_in) {
-    context.pool.run(rows, [&](int r, int) {
-      workspace.input.write(context.kernels, r, 0, x + static_cast<std::size_t>(r) * hidden, hidden);
-      workspace.input.pad(r, hidden);
-    });
-  }
-  context.pool.run(workspace.first_tasks[group_count], [&](int task, int) {
-    const auto first = workspace.first_tasks.begin();
-    const int g = static_cast<int>(std::upper_bound(first, first + group_count, task) - first) - 1;
-    activate_tile(context, groups[g], task - workspace.first_tasks[g], workspace.first_entries[g], x, hidden,
-                  workspace);
+  Pass pass{context, groups, x, rows, hidden, workspace, out};
+  pass.prepare();
+  const bool quantized = std::any_of(groups.begin(), groups.end(), [](const ExpertGroup& group) {
+    return needs_quantized(group.weights->gate_up.format());
   });
-  context.pool.run(hidden / kRowTile, [&](int tile, int) {
-    for (int r = 0; r < rows; ++r) {
-      std::fill_n(out + static_cast<std::size_t>(r) * hidden + tile * kRowTile, kRowTile, 0.0F);
-    }
-    for (int g = 0; g < group_count; ++g) {
-      project_tile(context, groups[g], tile, workspace.first_entries[g], hidden, workspace, out);
-    }
-  });
+  const auto quantize = [&pass](int row, int) { pass.quantize(row); };
+  const auto activate = [&pass](int task, int worker) { pass.activate(task, worker); };
+  const auto project = [&pass](int task, int worker) { pass.project(task, worker); };
+  const kernels::Tuning& tuning = context.tuning;
+  const std::array phases{base::Phase{.tasks = quantized ? rows : 0, .body = quantize},
+                          base::Phase{.tasks = workspace.first_tasks[pass.group_count()],
+                                      .body = activate,
+                                      .schedule = tuning.schedule,
+                                      .workers = tuning.activate_workers},
+                          base::Phase{.tasks = pass.project_tasks(),
+                                      .body = project,
+                                      .schedule = tuning.schedule,
+                                      .workers = tuning.project_workers}};
+  // Nothing to quantise is no phase: each costs a barrier.
+  context.pool.run_phases(std::span(phases).subspan(quantized ? 0 : 1));
 }
 
 }  // namespace tagalong::nn

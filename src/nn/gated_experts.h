@@ -1,13 +1,15 @@
 // Gated feed-forward networks over groups of rows: out = sum of weight * down(silu(gate x) * up x).
 //
 // A dense layer is one group with all rows; a MoE layer is one group per active expert, in ascending id, and
-// one for the shared expert, as the route plan lists them. Two parallel loops: intermediate units of all
-// groups, then output features. A group's weights are read once for all its rows; no scatter buffer, no
-// atomics, and each output is summed in the order of the groups.
+// one for the shared expert, as the route plan lists them. One job of the pool: rows are quantised, then come
+// the intermediate units of all groups, then output features. A group's weights are read once for all its
+// rows; no scatter buffer, no atomics, and each output is summed in the order of the groups. How the job is
+// cut and dealt is the context's tuning, and no result depends on it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,8 +31,8 @@ struct GatedWeights {
   // of 16.
   GatedWeights() = default;
   GatedWeights(const tensor::WeightView& gate, const tensor::WeightView& up,
-               const tensor::WeightView& down_view)
-      : gate_up(gate, up), down(down_view) {}
+               const tensor::WeightView& down_view, const std::shared_ptr<base::Arena>& arena = nullptr)
+      : gate_up(gate, up, arena), down(down_view, arena) {}
 
   std::size_t bytes() const { return gate_up.bytes() + down.bytes(); }
 };
@@ -49,7 +51,7 @@ struct GatedWorkspace {
   QuantizedRows input;                     // [rows, hidden]
   base::AlignedBuffer<float> activations;  // [entries, intermediate]
   QuantizedRows quantized_activations;     // [entries, intermediate]
-  std::vector<int> first_tasks;            // [groups + 1] prefix sums of intermediate tiles
+  std::vector<int> first_tasks;            // [groups + 1] prefix sums of tasks of the first loop
   std::vector<int> first_entries;          // [groups + 1] prefix sums of rows
   int intermediate = 0;
 };

@@ -31,7 +31,7 @@ struct Experts {
 };
 
 std::vector<float> run(const Experts& experts, const std::vector<std::vector<PlanEntry>>& entries,
-                       int threads, const std::vector<float>& x) {
+                       int threads, const std::vector<float>& x, const kernels::Tuning& tuning = {}) {
   std::vector<ExpertGroup> groups;
   int count = 0;
   for (std::size_t e = 0; e < entries.size(); ++e) {
@@ -48,8 +48,8 @@ std::vector<float> run(const Experts& experts, const std::vector<std::vector<Pla
   }
   std::vector<float> out(x.size(), 99.0F);
   base::ThreadPool pool(threads);
-  apply_gated_experts({kernels::select_kernels("auto"), pool}, groups, x.data(), rows, kHidden, workspace,
-                      out.data());
+  apply_gated_experts({kernels::select_kernels("auto"), pool, tuning}, groups, x.data(), rows, kHidden,
+                      workspace, out.data());
   return out;
 }
 
@@ -124,6 +124,33 @@ TEST(GatedExperts, InvarianceUnderThreadsAndNeighbours) {
       const std::vector<float> expected(whole.begin() + r * kHidden, whole.begin() + (r + 1) * kHidden);
       EXPECT_TRUE(same_bits(run(experts, alone, 2, row), expected))
           << tensor::format_name(format) << " row " << r;
+    }
+  }
+}
+
+// Settings of any kind, odd ones first: more tiles and workers than there are, prefetches past the end.
+TEST(GatedExperts, InvarianceUnderTuning) {
+  for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
+    const Experts experts(format, {32, 80, 96});
+    const auto x = random_values(kRows * kHidden, 4);
+    const auto expected = run(experts, some_entries(), 1, x);
+    std::mt19937 random(5);
+    const auto below = [&random](int n) {
+      return static_cast<int>(random() % static_cast<std::uint32_t>(n));
+    };
+    for (int trial = 0; trial < 60; ++trial) {
+      const kernels::Tuning tuning{
+          .row_tile = 1 + below(kernels::kMaxRows),
+          .activate_tiles = trial % 3 == 0 ? kernels::kMaxTaskTiles : 1 + below(5),
+          .project_tiles = trial % 5 == 0 ? kernels::kMaxTaskTiles : 1 + below(5),
+          .activate_workers = below(6),
+          .project_workers = below(6),
+          .schedule = trial % 2 == 0 ? base::Schedule::kStealing : base::Schedule::kStatic,
+          .prefetch = below(3) == 0 ? 0 : 1 + below(kernels::kMaxPrefetch)};
+      ASSERT_EQ(kernels::parse_tuning(kernels::to_string(tuning)), tuning);  // a setting that may occur
+      const int threads = 1 + below(4);
+      EXPECT_TRUE(same_bits(run(experts, some_entries(), threads, x, tuning), expected))
+          << tensor::format_name(format) << " trial " << trial << ", " << threads << " threads";
     }
   }
 }

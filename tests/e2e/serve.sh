@@ -7,6 +7,7 @@ folder=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill -9 "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 failures=0
+export TAGALONG_TUNE=off XDG_CACHE_HOME="$folder/cache"  # nothing is measured, nothing written outside
 
 fail() {
   echo "$*"

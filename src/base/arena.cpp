@@ -1,0 +1,48 @@
+#include "base/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "base/aligned_buffer.h"
+
+namespace tagalong::base {
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// Address space only: what is not used is never resident. Large, so that little is lost where one ends.
+constexpr std::size_t kChunk = std::size_t{1} << 28;
+
+std::size_t round_up(std::size_t bytes, std::size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+Arena::~Arena() {
+  for (const Chunk& chunk : chunks_) munmap(chunk.data, chunk.size);
+}
+
+void* Arena::allocate(std::size_t bytes) {
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
+  const std::size_t rounded = round_up(bytes, kCacheLine);
+  const std::lock_guard lock(mutex_);
+  if (chunks_.empty() || chunks_.back().size - used_ < rounded) {
+    const std::size_t size = round_up(std::max(rounded, kChunk), kHugePage);
+    chunks_.reserve(chunks_.size() + 1);
+    void* data =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+    madvise(data, size, pages_ == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    chunks_.push_back({static_cast<std::byte*>(data), size});
+    used_ = 0;
+  }
+  std::byte* const start = chunks_.back().data + used_;
+  used_ += rounded;
+  return start;
+}
+
+}  // namespace tagalong::base

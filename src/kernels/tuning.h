@@ -1,0 +1,55 @@
+// What may be chosen for speed alone. Whatever is chosen, every result is the same to the last bit: nothing
+// here cuts a sum or changes its order.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+
+namespace tagalong::kernels {
+
+inline constexpr int kMaxTaskTiles = 64;
+inline constexpr int kMaxTuningWorkers = 4096;
+inline constexpr int kMaxPrefetch = 1 << 16;
+
+// How a pass over gated experts is cut and dealt.
+struct Tuning {
+  int row_tile = kMaxRows;   // activation rows of one tile call
+  int activate_tiles = 1;    // tiles of 16 intermediate units in a task of the first phase
+  int project_tiles = 4;     // tiles of 16 output features in a task of the second phase
+  int activate_workers = 0;  // threads that take part; 0: all
+  int project_workers = 0;
+  base::Schedule schedule = base::Schedule::kStatic;
+  int prefetch = 1024;  // bytes asked for at the start of what a worker reads next
+
+  bool operator==(const Tuning&) const = default;
+};
+
+// "row_tile=8,activate_tiles=1,...,schedule=static,prefetch=1024": all fields by name.
+std::string to_string(const Tuning& tuning);
+// The same text, or a part of it: fields that it does not name keep their defaults. Throws base::InputError
+// naming the text, the field and its range.
+Tuning parse_tuning(std::string_view text);
+
+// A choice for each size of batch: 1, 2, 4, ... 512 rows and what is closest below.
+class TuningTable {
+ public:
+  static constexpr int kBuckets = 10;
+  // The rows that a bucket is tuned with.
+  static int rows_of(int bucket) { return 1 << bucket; }
+  // The last bucket that has at most `rows` rows; rows >= 1.
+  static int bucket_of(int rows);
+
+  const Tuning& for_rows(int rows) const { return buckets_[static_cast<std::size_t>(bucket_of(rows))]; }
+  const Tuning& operator[](int bucket) const { return buckets_[static_cast<std::size_t>(bucket)]; }
+  Tuning& operator[](int bucket) { return buckets_[static_cast<std::size_t>(bucket)]; }
+  bool operator==(const TuningTable&) const = default;
+
+ private:
+  std::array<Tuning, kBuckets> buckets_{};
+};
+
+}  // namespace tagalong::kernels

@@ -1,0 +1,101 @@
+#include "auto_tune.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ceilings.h"
+#include "synthetic_layer.h"
+
+namespace tagalong::tools {
+
+namespace {
+
+constexpr int kQuickRows = 64;
+constexpr int kStreamSamples = 3;
+constexpr std::size_t kPagesBytes = std::size_t{256} << 20;  // of weights on each kind of pages
+constexpr int kPagesPairs = 15;
+
+// Whether weights on ordinary pages are faster, clearly and twice. The same weights on either kind.
+bool ordinary_pages_win(const nn::Moe& like, const kernels::Kernels& kernels, base::ThreadPool& pool) {
+  const int fit = static_cast<int>(kPagesBytes / expert_bytes(like)) + 1;
+  const LayerShape shape{.experts = std::clamp(fit, like.spec.top_k, like.spec.experts),
+                         .top_k = like.spec.top_k,
+                         .hidden = like.experts.front().gate_up.inputs(),
+                         .intermediate = like.experts.front().gate_up.outputs()};
+  const nn::Moe huge = make_synthetic_layer(shape, pool, 1, base::Pages::kHuge);
+  const nn::Moe ordinary = make_synthetic_layer(shape, pool, 1, base::Pages::kNormal);
+  const nn::Moe* huge_layers[] = {&huge};
+  const nn::Moe* ordinary_layers[] = {&ordinary};
+  Tuner on_huge(huge_layers, kernels, pool, 1);
+  Tuner on_ordinary(ordinary_layers, kernels, pool, 1);
+  const auto faster = [&] {
+    std::vector<double> ratios;
+    for (int i = 0; i < kPagesPairs; ++i) {
+      const double time = on_huge.time({}, 1);
+      ratios.push_back(on_ordinary.time({}, 1) / time);
+    }
+    return median(ratios) < kWinningRatio;
+  };
+  return faster() && faster();
+}
+
+}  // namespace
+
+TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Kernels& kernels,
+                       base::ThreadPool& pool, TuneEffort effort) {
+  double stream = 0;
+  {
+    Ceilings ceilings(kernels, pool);
+    for (int i = 0; i < kStreamSamples; ++i) ceilings.sample();
+    stream = ceilings.bytes_per_second();
+  }
+  const bool full = effort == TuneEffort::kFull;
+  Tuner tuner(layers, kernels, pool,
+              full ? kernels::TuningTable::rows_of(kernels::TuningTable::kBuckets - 1) : kQuickRows);
+  TuneRecords records;
+  if (full) records.huge_pages = !ordinary_pages_win(*layers.front(), kernels, pool);
+  records.shapes[tune_shape(*layers.front(), pool.size())] =
+      tuner.tune(effort, stream, [](const std::string& text) { spdlog::info("{}", text); });
+  return records;
+}
+
+AutoTune::AutoTune(const kernels::Kernels& kernels) : kernels_(kernels) {
+  const TuneMachine machine = tune_machine(kernels.name);
+  const auto path = TuneStore::default_path(machine);
+  if (!path) {
+    spdlog::warn(
+        "tuning: neither XDG_CACHE_HOME nor HOME names a folder: what is measured will be forgotten");
+    return;
+  }
+  store_.emplace(*path, machine);
+  try {
+    records_ = store_->read().value_or(TuneRecords{});
+  } catch (const std::exception& error) {
+    spdlog::warn("tuning: {}; it is left alone", error.what());
+    store_.reset();
+  }
+}
+
+kernels::TuningTable AutoTune::table(const models::Model& model, base::ThreadPool& pool) {
+  const std::vector<const nn::Moe*> layers = model.moe_layers();
+  if (layers.empty()) return {};
+  const std::string shape = tune_shape(*layers.front(), pool.size());
+  if (!records_.shapes.contains(shape)) {
+    spdlog::info(
+        "first start of this shape of model here: measuring for up to ten seconds (--tune off skips it)");
+    const TuneRecords found = tune_model(layers, kernels_, pool, TuneEffort::kQuick);
+    records_.shapes[shape] = found.shapes.at(shape);
+    if (store_) {
+      try {
+        store_->merge(records_);
+      } catch (const std::exception& error) {
+        spdlog::warn("tuning: {}; it will be measured again at the next start", error.what());
+      }
+    }
+  }
+  return tuning_table(records_.shapes.at(shape));
+}
+
+}  // namespace tagalong::tools

@@ -1,0 +1,41 @@
+// The tuner as commands use it: what the machine's file says about a model, measured first where it says
+// nothing.
+//
+// Nothing here fails a command: a file that cannot be used or written is one warning, and the defaults hold.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/arena.h"
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+#include "kernels/tuning.h"
+#include "models/model.h"
+#include "tune_store.h"
+#include "tuner.h"
+
+namespace tagalong::tools {
+
+class AutoTune {
+ public:
+  // Reads the machine's file.
+  explicit AutoTune(const kernels::Kernels& kernels);
+
+  // Where the weights are to lie; known before the model is loaded.
+  base::Pages pages() const { return records_.huge_pages ? base::Pages::kHuge : base::Pages::kNormal; }
+
+  // The model's settings; a first start measures for at most ten seconds and keeps the result.
+  kernels::TuningTable table(const models::Model& model, base::ThreadPool& pool);
+
+ private:
+  const kernels::Kernels& kernels_;
+  std::optional<TuneStore> store_;  // empty: no file that may be written
+  TuneRecords records_;
+};
+
+// Measures the MoE layers of the model, at least one, in the pool. Writes what it does to the log.
+TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Kernels& kernels,
+                       base::ThreadPool& pool, TuneEffort effort);
+
+}  // namespace tagalong::tools
