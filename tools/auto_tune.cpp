@@ -1,18 +1,21 @@
 #include "auto_tune.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cctype>
+#include <future>
 
 #include "base/error.h"
 #include "ceilings.h"
+#include "layer_timer.h"
 #include "synthetic_layer.h"
 
 namespace tagalong::tools {
 
 namespace {
 
-constexpr int kQuickRows = 64;
 constexpr int kStreamSamples = 3;
 constexpr std::size_t kPagesBytes = std::size_t{256} << 20;  // of weights on each kind of pages
 constexpr int kPagesPairs = 15;
@@ -28,13 +31,15 @@ bool ordinary_pages_win(const nn::Moe& like, const kernels::Kernels& kernels, ba
   const nn::Moe ordinary = make_synthetic_layer(shape, pool, 1, base::Pages::kNormal);
   const nn::Moe* huge_layers[] = {&huge};
   const nn::Moe* ordinary_layers[] = {&ordinary};
-  Tuner on_huge(huge_layers, kernels, pool, 1);
-  Tuner on_ordinary(ordinary_layers, kernels, pool, 1);
+  LayerTimer on_huge(huge_layers, kernels, pool, 1);
+  LayerTimer on_ordinary(ordinary_layers, kernels, pool, 1);
+  on_huge.draw(1);
+  on_ordinary.draw(1);
   const auto faster = [&] {
     std::vector<double> ratios;
     for (int i = 0; i < kPagesPairs; ++i) {
-      const double time = on_huge.time({}, 1);
-      ratios.push_back(on_ordinary.time({}, 1) / time);
+      const double time = on_huge.time({});
+      ratios.push_back(on_ordinary.time({}) / time);
     }
     return median(ratios) < kWinningRatio;
   };
@@ -45,20 +50,37 @@ bool ordinary_pages_win(const nn::Moe& like, const kernels::Kernels& kernels, ba
 
 TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Kernels& kernels,
                        base::ThreadPool& pool, TuneEffort effort) {
-  double stream = 0;
-  {
-    Ceilings ceilings(kernels, pool);
-    for (int i = 0; i < kStreamSamples; ++i) ceilings.sample();
-    stream = ceilings.bytes_per_second();
-  }
-  const bool full = effort == TuneEffort::kFull;
-  Tuner tuner(layers, kernels, pool,
-              full ? kernels::TuningTable::rows_of(kernels::TuningTable::kBuckets - 1) : kQuickRows);
-  TuneRecords records;
-  if (full) records.huge_pages = !ordinary_pages_win(*layers.front(), kernels, pool);
-  records.shapes[tune_shape(*layers.front(), pool.size())] =
-      tuner.tune(effort, stream, [](const std::string& text) { spdlog::info("{}", text); });
-  return records;
+  const auto measure = [&] {
+    pool.pin_caller();
+    double stream = 0;
+    {
+      Ceilings ceilings(kernels, pool);
+      for (int i = 0; i < kStreamSamples; ++i) ceilings.sample();
+      stream = ceilings.bytes_per_second();
+    }
+    LayerTimer timer(layers, kernels, pool, Tuner::most_rows(effort));
+    TuneRecords records;
+    if (effort == TuneEffort::kFull) {
+      records.huge_pages = !ordinary_pages_win(*layers.front(), kernels, pool);
+    }
+    records.shapes[tune_shape(*layers.front(), pool.size())] =
+        Tuner(timer, pool.size()).tune(effort, stream, [](const std::string& text) {
+          spdlog::info("{}", text);
+        });
+    return records;
+  };
+  // On a thread of its own, which is bound to its core as the engine's will be: threads that this one starts
+  // later must not inherit that.
+  return std::async(std::launch::async, measure).get();
+}
+
+std::string tune_shape(const nn::Moe& layer, int threads) {
+  const nn::GatedWeights& expert = layer.experts.front();
+  std::string format(tensor::format_name(expert.gate_up.format()));
+  for (char& c : format) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const int shared = layer.spec.fused_shared_experts > 0 ? layer.experts.back().gate_up.outputs() : 0;
+  return fmt::format("{} {}x{} {}x{} shared {} threads {}", format, layer.spec.experts, layer.spec.top_k,
+                     expert.gate_up.inputs(), expert.gate_up.outputs(), shared, threads);
 }
 
 AutoTune::AutoTune(const kernels::Kernels& kernels) : kernels_(kernels) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/arena.h"
@@ -12,10 +13,14 @@
 #include "kernels/kernels.h"
 #include "kernels/tuning.h"
 #include "models/model.h"
+#include "nn/moe.h"
 #include "tune_store.h"
 #include "tuner.h"
 
 namespace tagalong::tools {
+
+// What a shape's entries are filed under: "nvfp4 128x8 2048x768 shared 0 threads 2".
+std::string tune_shape(const nn::Moe& layer, int threads);
 
 class AutoTune {
  public:

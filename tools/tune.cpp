@@ -54,7 +54,6 @@ void tune(const TuneOptions& options) {
   const bool look_only = options.show || !options.export_to.empty() || !options.import_from.empty();
   if (!look_only) {
     static_cast<void>(store.read());  // a file that must not be overwritten is told before minutes are spent
-    loaded.pool.pin_caller();
     store.merge(tune_model(layers, loaded.kernels, loaded.pool,
                            options.full ? TuneEffort::kFull : TuneEffort::kQuick));
   }

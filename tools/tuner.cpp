@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
-#include <random>
+#include <initializer_list>
+#include <vector>
 
-#include "base/check.h"
 #include "ceilings.h"
 
 namespace tagalong::tools {
@@ -18,7 +16,6 @@ using kernels::Tuning;
 
 constexpr int kTrialPairs = 7;
 constexpr int kConfirmPairs = 15;
-constexpr int kQuickBatches[] = {1, 4, 16, 64};
 constexpr int kFullPasses = 3;
 constexpr double kFullSeconds = 3600;  // of all batches; a full search of a large model takes minutes
 
@@ -61,82 +58,23 @@ std::vector<Change> changes(TuneEffort effort, int threads) {
   return all;
 }
 
+std::vector<int> batches_of(TuneEffort effort) {
+  if (effort == TuneEffort::kQuick) return {1, 4, 16, 64};
+  std::vector<int> rows;
+  for (int i = 0; i < kernels::TuningTable::kBuckets; ++i) rows.push_back(kernels::TuningTable::rows_of(i));
+  return rows;
+}
+
 }  // namespace
 
-std::string tune_shape(const nn::Moe& layer, int threads) {
-  const nn::GatedWeights& expert = layer.experts.front();
-  std::string format(tensor::format_name(expert.gate_up.format()));
-  for (char& c : format) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const int shared = layer.spec.fused_shared_experts > 0 ? layer.experts.back().gate_up.outputs() : 0;
-  return fmt::format("{} {}x{} {}x{} shared {} threads {}", format, layer.spec.experts, layer.spec.top_k,
-                     expert.gate_up.inputs(), expert.gate_up.outputs(), shared, threads);
-}
-
-Tuner::Tuner(std::span<const nn::Moe* const> layers, const kernels::Kernels& kernels, base::ThreadPool& pool,
-             int max_rows)
-    : layers_(layers),
-      kernels_(kernels),
-      pool_(pool),
-      hidden_(layers.front()->experts.front().gate_up.inputs()),
-      routed_(layers.front()->spec.experts),
-      entries_(static_cast<std::size_t>(routed_)) {
-  CHECK(max_rows >= 1, "{} rows", max_rows);
-  int intermediate = 0;
-  for (const nn::GatedWeights& expert : layers.front()->experts) {
-    intermediate = std::max(intermediate, expert.gate_up.outputs());
-  }
-  const routing::RouterSpec& spec = layers.front()->spec;
-  gated_ = nn::GatedWorkspace(max_rows, hidden_, max_rows * (spec.top_k + spec.fused_shared_experts),
-                              intermediate, spec.plan_experts());
-  x_.resize(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(hidden_));
-  out_.resize(x_.size());
-  std::mt19937 engine(1);
-  std::normal_distribution<float> normal;
-  for (float& v : x_) v = normal(engine);
-}
-
-void Tuner::draw(int rows) {
-  for (auto& entries : entries_) entries.clear();
-  all_rows_.clear();
-  const int k = layers_.front()->spec.top_k;
-  std::vector<int> experts(static_cast<std::size_t>(routed_));
-  for (int e = 0; e < routed_; ++e) experts[static_cast<std::size_t>(e)] = e;
-  for (std::int32_t row = 0; row < rows; ++row) {
-    all_rows_.push_back({row, 1.0F});
-    for (int i = 0; i < k; ++i) {
-      const auto at = static_cast<std::size_t>(i) +
-                      static_cast<std::size_t>(random_.next() % static_cast<std::uint64_t>(routed_ - i));
-      std::swap(experts[static_cast<std::size_t>(i)], experts[at]);
-      entries_[static_cast<std::size_t>(experts[static_cast<std::size_t>(i)])].push_back(
-          {row, 1.0F / static_cast<float>(k)});
-    }
-  }
-}
-
-double Tuner::time(const Tuning& tuning, int rows) {
-  ++turn_;
-  const nn::Moe& layer = *layers_[turn_ % layers_.size()];
-  // Half the experts further each time: far from what the last calls on this layer have left in the caches.
-  const std::size_t shift = turn_ / layers_.size() * static_cast<std::size_t>(routed_ / 2 + 1);
-  groups_.clear();
-  bytes_ = 0;
-  for (std::size_t e = 0; e < static_cast<std::size_t>(routed_); ++e) {
-    const auto& entries = entries_[(e + shift) % static_cast<std::size_t>(routed_)];
-    if (!entries.empty()) groups_.push_back({&layer.experts[e], entries});
-  }
-  if (layer.spec.fused_shared_experts > 0) groups_.push_back({&layer.experts.back(), all_rows_});
-  for (const nn::ExpertGroup& group : groups_) bytes_ += static_cast<double>(group.weights->bytes());
-  const auto start = Clock::now();
-  nn::apply_gated_experts({kernels_, pool_, tuning}, groups_, x_.data(), rows, hidden_, gated_, out_.data());
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
+int Tuner::most_rows(TuneEffort effort) { return batches_of(effort).back(); }
 
 double Tuner::ratio(const Tuning& a, const Tuning& b, int rows, int pairs) {
   std::vector<double> ratios;
   for (int i = 0; i < pairs; ++i) {
-    draw(rows);
-    const double first = time(a, rows);
-    ratios.push_back(time(b, rows) / first);
+    subject_.draw(rows);
+    const double first = subject_.time(a);
+    ratios.push_back(subject_.time(b) / first);
   }
   return median(ratios);
 }
@@ -150,10 +88,10 @@ TuneEntry Tuner::measure(const Tuning& tuning, int rows, int pairs) {
   std::vector<double> defaults;
   std::vector<double> rates;
   for (int i = 0; i < pairs; ++i) {
-    draw(rows);
-    defaults.push_back(time({}, rows));
-    times.push_back(time(tuning, rows));
-    rates.push_back(bytes_ / times.back() * 1e6);
+    subject_.draw(rows);
+    defaults.push_back(subject_.time({}));
+    times.push_back(subject_.time(tuning));
+    rates.push_back(subject_.bytes() / times.back() * 1e6);
   }
   const auto quartile = [&times](std::size_t quarters) {
     std::vector<double> sorted = times;
@@ -167,17 +105,17 @@ TuneEntry Tuner::measure(const Tuning& tuning, int rows, int pairs) {
 }
 
 TuneEntry Tuner::search(int rows, TuneEffort effort, Clock::time_point deadline) {
-  draw(rows);
-  time({}, rows);  // wakes the threads and touches the pages
+  subject_.draw(rows);
+  subject_.time({});  // wakes the threads and touches the pages
   Tuning best;
-  const double pair_seconds = 2e-6 * time(best, rows);
+  const double pair_seconds = 2e-6 * subject_.time(best);
   const auto seconds_left = [deadline] {
     return std::chrono::duration<double>(deadline - Clock::now()).count();
   };
   const int passes = effort == TuneEffort::kFull ? kFullPasses : 1;
   for (int pass = 0; pass < passes; ++pass) {
     const Tuning before = best;
-    for (const Change& change : changes(effort, pool_.size())) {
+    for (const Change& change : changes(effort, threads_)) {
       // Begun only if a trial, its confirmation and the closing measurement fit in what is left.
       if (pair_seconds * (2 * kTrialPairs + kConfirmPairs) > seconds_left()) break;
       const Tuning candidate = with(best, change);
@@ -191,15 +129,7 @@ TuneEntry Tuner::search(int rows, TuneEffort effort, Clock::time_point deadline)
 
 std::map<int, TuneEntry> Tuner::tune(TuneEffort effort, double stream,
                                      const std::function<void(const std::string&)>& progress) {
-  const int max_rows = gated_.input.rows();
-  std::vector<int> batches;
-  if (effort == TuneEffort::kQuick) {
-    for (const int rows : kQuickBatches) batches.push_back(rows);
-  } else {
-    for (int i = 0; i < kernels::TuningTable::kBuckets; ++i)
-      batches.push_back(kernels::TuningTable::rows_of(i));
-  }
-  std::erase_if(batches, [max_rows](int rows) { return rows > max_rows; });
+  const std::vector<int> batches = batches_of(effort);
   const auto start = Clock::now();
   std::map<int, TuneEntry> entries;
   for (std::size_t i = 0; i < batches.size(); ++i) {

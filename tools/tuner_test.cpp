@@ -1,0 +1,97 @@
+#include "tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace tagalong::tools {
+namespace {
+
+using kernels::Tuning;
+
+// A machine whose passes take what a formula says.
+class Formula : public TuneSubject {
+ public:
+  explicit Formula(std::function<double(const Tuning&, int rows, int call)> time) : time_(std::move(time)) {}
+
+  void draw(int rows) override { rows_ = rows; }
+  double time(const Tuning& tuning) override {
+    ++calls;
+    return time_(tuning, rows_, calls);
+  }
+  double bytes() const override { return 1000; }
+
+  int calls = 0;
+
+ private:
+  std::function<double(const Tuning&, int, int)> time_;
+  int rows_ = 0;
+};
+
+std::map<int, TuneEntry> tune(Formula& formula, TuneEffort effort) {
+  return Tuner(formula, 4).tune(effort, 1e9, [](const std::string&) {});
+}
+
+TEST(Tuner, FindsWhatIsClearlyFasterForEachBatch) {
+  Formula formula([](const Tuning& t, int rows, int) {
+    const double tiles = rows >= 16 ? (t.project_tiles == 8 ? 80 : 100) : (t.project_tiles == 2 ? 80 : 100);
+    return tiles * (t.prefetch == 0 ? 0.9 : 1.0) * (t.schedule == base::Schedule::kStealing ? 0.95 : 1.0);
+  });
+  const auto entries = tune(formula, TuneEffort::kQuick);
+  ASSERT_EQ(entries.size(), 4U);
+  for (const auto& [rows, entry] : entries) {
+    EXPECT_EQ(entry.tuning.project_tiles, rows >= 16 ? 8 : 2) << rows;
+    EXPECT_EQ(entry.tuning.prefetch, 0) << rows;
+    EXPECT_EQ(entry.tuning.schedule, base::Schedule::kStealing) << rows;
+    EXPECT_EQ(entry.default_microseconds, 100);
+    EXPECT_DOUBLE_EQ(entry.microseconds, 80 * 0.9 * 0.95);
+    EXPECT_EQ(entry.spread, 0);
+    EXPECT_DOUBLE_EQ(entry.bytes_per_second, 1000 / entry.microseconds * 1e6);
+    EXPECT_DOUBLE_EQ(entry.share_of_stream, entry.bytes_per_second / 1e9);
+  }
+}
+
+TEST(Tuner, KeepsTheDefaultsWhereTheGainIsSmall) {
+  Formula formula([](const Tuning& t, int, int) { return t == Tuning{} ? 100.0 : 97.5; });
+  for (const auto& [rows, entry] : tune(formula, TuneEffort::kQuick))
+    EXPECT_EQ(entry.tuning, Tuning{}) << rows;
+}
+
+// Every candidate is fast for as long as one trial lasts, and slow from then on.
+TEST(Tuner, KeepsTheDefaultsWhereAGainIsNotConfirmed) {
+  std::vector<std::pair<Tuning, int>> seen;
+  Formula formula([&seen](const Tuning& t, int, int) {
+    if (t == Tuning{}) return 100.0;
+    for (auto& [tuning, count] : seen) {
+      if (tuning == t) return ++count <= 7 ? 50.0 : 101.0;
+    }
+    seen.emplace_back(t, 1);
+    return 50.0;
+  });
+  for (const auto& [rows, entry] : tune(formula, TuneEffort::kQuick))
+    EXPECT_EQ(entry.tuning, Tuning{}) << rows;
+  EXPECT_GT(seen.size(), 5U);
+}
+
+TEST(Tuner, FullTriesMoreAndAllBatches) {
+  Formula formula([](const Tuning& t, int, int) {
+    return 100.0 - (t.activate_tiles == 6 ? 10 : 0) - (t.project_workers == 3 ? 10 : 0);
+  });
+  const auto entries = tune(formula, TuneEffort::kFull);
+  ASSERT_EQ(entries.size(), 10U);
+  for (const auto& [rows, entry] : entries) {
+    EXPECT_EQ(entry.tuning, (Tuning{.activate_tiles = 6, .project_workers = 3})) << rows;
+  }
+}
+
+// Passes that say they take two seconds leave no room for a search: one closing measurement a batch.
+TEST(Tuner, QuickDoesNotBeginWhatDoesNotFit) {
+  Formula formula([](const Tuning& t, int, int) { return t.prefetch == 0 ? 1e6 : 2e6; });
+  for (const auto& [rows, entry] : tune(formula, TuneEffort::kQuick))
+    EXPECT_EQ(entry.tuning, Tuning{}) << rows;
+  EXPECT_LE(formula.calls, 4 * 6);
+}
+
+}  // namespace
+}  // namespace tagalong::tools
