@@ -79,7 +79,7 @@ std::optional<std::filesystem::path> absolute_path_in(const char* variable) {
 TuneMachine tune_machine(std::string_view isa) {
   const base::CpuInfo cpu = base::detect_cpu();
   std::string cores;
-  for (const int core : base::physical_cores()) cores += (cores.empty() ? "" : ",") + std::to_string(core);
+  for (const int core : base::physical_cores()) cores += fmt::format("{}{}", cores.empty() ? "" : ",", core);
   return {.cpu = fmt::format("{} {}-{}-{}", cpu.name, cpu.family, cpu.model, cpu.stepping),
           .topology =
               fmt::format("cores {}, quota {}, l3 {} KiB", cores, base::usable_cores(), cpu.l3_bytes >> 10),

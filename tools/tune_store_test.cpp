@@ -175,14 +175,14 @@ TEST_F(TuneStoreTest, LiesInTheUsersCache) {
     const char* value = std::getenv(name);
     saved[name] = value == nullptr ? std::nullopt : std::optional<std::string>(value);
   }
-  const std::string tail = "tagalong/tune/test-cpu-r-9-1-2-3.json";
+  const std::filesystem::path tail = "tagalong/tune/test-cpu-r-9-1-2-3.json";
   setenv("XDG_CACHE_HOME", "/cache", 1);
   setenv("HOME", "/home/x", 1);
-  EXPECT_EQ(TuneStore::default_path(kMachine), "/cache/" + tail);
+  EXPECT_EQ(TuneStore::default_path(kMachine), std::filesystem::path("/cache") / tail);
   setenv("XDG_CACHE_HOME", "relative", 1);
-  EXPECT_EQ(TuneStore::default_path(kMachine), "/home/x/.cache/" + tail);
+  EXPECT_EQ(TuneStore::default_path(kMachine), std::filesystem::path("/home/x/.cache") / tail);
   unsetenv("XDG_CACHE_HOME");
-  EXPECT_EQ(TuneStore::default_path(kMachine), "/home/x/.cache/" + tail);
+  EXPECT_EQ(TuneStore::default_path(kMachine), std::filesystem::path("/home/x/.cache") / tail);
   unsetenv("HOME");
   EXPECT_EQ(TuneStore::default_path(kMachine), std::nullopt);
   for (const char* name : variables) {

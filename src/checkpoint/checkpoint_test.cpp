@@ -64,6 +64,27 @@ TEST_F(CheckpointTest, ViewsStayValidWhenTheCheckpointMoves) {
   EXPECT_EQ(tensor::weight_at(weight, 0, 0), 0.25F);
 }
 
+// Memory is let go of, not lost: values and scales read after it are the file's.
+TEST_F(CheckpointTest, ReleasedWeightsCanBeReadAgain) {
+  const Checkpoint checkpoint = open(nvfp4_tensors());
+  const WeightView weight = checkpoint.weight("m", {2, 32});
+  const auto values = [&weight] {
+    std::vector<float> all;
+    for (int k = 0; k < 64; ++k) all.push_back(tensor::weight_at(weight, k / 32, k % 32));
+    return all;
+  };
+  const std::vector<float> before = values();
+  checkpoint.release(weight);
+  EXPECT_EQ(values(), before);
+  checkpoint.release();
+  EXPECT_EQ(values(), before);
+  // A view of memory that is not the file's is left alone.
+  std::vector<std::byte> own(1 << 16, std::byte{1});
+  const WeightView copy{.name = "copy", .format = Format::kBF16, .shape = {8, 4096}, .data = own.data()};
+  checkpoint.release(copy);
+  EXPECT_EQ(own, std::vector<std::byte>(1 << 16, std::byte{1}));
+}
+
 TEST_F(CheckpointTest, NamesWhatIsMissing) {
   const Checkpoint checkpoint = open(
       {{"model.layers.0.mlp.up_proj.weight", "F32", {1}, "1234"}, {"model.norm.weight", "F32", {1}, "1234"}});
