@@ -84,7 +84,7 @@ std::string tune_shape(const nn::Moe& layer, int threads) {
 }
 
 AutoTune::AutoTune(const kernels::Kernels& kernels) : kernels_(kernels) {
-  const TuneMachine machine = tune_machine(kernels.name);
+  const TuneMachine machine = tune_machine(kernels);
   const auto path = TuneStore::default_path(machine);
   if (!path) {
     spdlog::warn(

@@ -154,12 +154,12 @@ LoadedModel::LoadedModel(const ModelOptions& options)
   model = models::load_model(
       checkpoint,
       {.kernels = kernels, .pool = pool, .pages = auto_tune ? auto_tune->pages() : base::Pages::kHuge});
-  if (auto_tune) tuning = auto_tune->table(*model, pool);
   if (tokenizer.vocab_size() > model->info().vocab) {
     throw base::input_error("{}: the tokenizer has {} tokens, but config.json's vocab_size is {}",
                             options.model.string(), tokenizer.vocab_size(), model->info().vocab);
   }
   generation = read_generation(checkpoint, model->info().vocab);
+  if (auto_tune) tuning = auto_tune->table(*model, pool);  // last: what is wrong is said before
 }
 
 std::string model_name(const ModelOptions& options) {
@@ -177,11 +177,10 @@ routing::RoutingPolicy routing_policy(const ModelOptions& options, const models:
   return policy;
 }
 
-engine::EngineOptions engine_options(const ModelOptions& options, const LoadedModel& loaded) {
+engine::EngineOptions engine_options(const ModelOptions& options, const models::ModelInfo& info) {
   return {.max_context = options.context,
           .kv_type = cache::parse_kv_type(options.kv_type),
-          .policy = routing_policy(options, loaded.model->info()),
-          .tuning = loaded.tuning};
+          .policy = routing_policy(options, info)};
 }
 
 }  // namespace tagalong::tools

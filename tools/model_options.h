@@ -54,7 +54,7 @@ struct LoadedModel {
   const kernels::Kernels& kernels;
   base::ThreadPool pool;
   std::unique_ptr<models::Model> model;
-  kernels::TuningTable tuning;
+  kernels::TuningTable tuning;  // the defaults, but with options.tune
   tokenizer::Tokenizer tokenizer;
   GenerationDefaults generation;
 };
@@ -66,6 +66,6 @@ std::string model_name(const ModelOptions& options);
 routing::RoutingPolicy routing_policy(const ModelOptions& options, const models::ModelInfo& info);
 
 // An engine's options as the flags want them; the sizes are left to the command.
-engine::EngineOptions engine_options(const ModelOptions& options, const LoadedModel& loaded);
+engine::EngineOptions engine_options(const ModelOptions& options, const models::ModelInfo& info);
 
 }  // namespace tagalong::tools

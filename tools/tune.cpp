@@ -41,7 +41,7 @@ void tune(const TuneOptions& options) {
   if (layers.empty())
     throw base::input_error("{}: the model has no MoE layers to tune", options.model.model.string());
   const std::string shape = tune_shape(*layers.front(), loaded.pool.size());
-  const TuneMachine machine = tune_machine(loaded.kernels.name);
+  const TuneMachine machine = tune_machine(loaded.kernels);
   const auto path = TuneStore::default_path(machine);
   if (!path) throw base::input_error("neither XDG_CACHE_HOME nor HOME names a folder for the tuner's file");
   const TuneStore store(*path, machine);

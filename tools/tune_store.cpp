@@ -76,14 +76,15 @@ std::optional<std::filesystem::path> absolute_path_in(const char* variable) {
 
 }  // namespace
 
-TuneMachine tune_machine(std::string_view isa) {
+TuneMachine tune_machine(const kernels::Kernels& kernels) {
   const base::CpuInfo cpu = base::detect_cpu();
   std::string cores;
   for (const int core : base::physical_cores()) cores += fmt::format("{}{}", cores.empty() ? "" : ",", core);
   return {.cpu = fmt::format("{} {}-{}-{}", cpu.name, cpu.family, cpu.model, cpu.stepping),
           .topology =
               fmt::format("cores {}, quota {}, l3 {} KiB", cores, base::usable_cores(), cpu.l3_bytes >> 10),
-          .isa = std::string(isa)};
+          .isa = fmt::format("{}{}", kernels.name,
+                             kernels.compute == kernels::Compute::kAccurate ? " accurate" : "")};
 }
 
 std::optional<std::filesystem::path> TuneStore::default_path(const TuneMachine& machine) {

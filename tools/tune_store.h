@@ -19,10 +19,10 @@ namespace tagalong::tools {
 struct TuneMachine {
   std::string cpu;       // name, family, model and stepping
   std::string topology;  // physical cores, as the pool numbers them, and the last cache
-  std::string isa;       // of the kernels
+  std::string isa;       // of the kernels, and their class
 };
 
-TuneMachine tune_machine(std::string_view isa);
+TuneMachine tune_machine(const kernels::Kernels& kernels);
 
 // What was found for one size of batch.
 struct TuneEntry {
