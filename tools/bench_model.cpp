@@ -97,7 +97,8 @@ void run_model_bench(const ModelBenchOptions& options) {
   if (options.model.model.empty()) throw CLI::RequiredError("model, or a subcommand");
   const kernels::Kernels& kernels =
       kernels::select_kernels(options.model.isa, kernels::parse_compute(options.model.compute));
-  base::ThreadPool pool(options.model.threads > 0 ? options.model.threads : base::usable_cores());
+  base::ThreadPool pool = base::ThreadPool::for_this_machine(options.model.threads);
+  pool.pin_caller();
   std::unique_ptr<models::Model> model;
   {
     const auto checkpoint = checkpoint::Checkpoint::open(options.model.model);
