@@ -80,7 +80,7 @@ void add_tune_command(CLI::App& app) {
   add_model_options(*command, options->model);
   auto* modes = command->add_option_group("mode");
   modes->require_option(0, 1);
-  modes->add_flag("--quick", "A few batches and settings, in at most ten seconds (the default)");
+  modes->add_flag("--quick")->description("A few batches and settings, in at most ten seconds (the default)");
   modes->add_flag("--full", options->full, "All batches and settings, in minutes");
   modes->add_flag("--show", options->show, "Measure nothing, print what is stored");
   modes->add_option("--export", options->export_to,

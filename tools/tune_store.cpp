@@ -105,7 +105,8 @@ std::optional<TuneRecords> TuneStore::read() const {
   const std::string text = base::read_text_file(path_, kMostBytes);
   try {
     const ordered_json file = ordered_json::parse(text);
-    for (const auto& [key, value] : header(machine_).items()) {
+    const ordered_json expected = header(machine_);
+    for (const auto& [key, value] : expected.items()) {
       if (!file.contains(key) || file.at(key) != value) {
         throw base::input_error("{}: {} is {}, expected {}: it was not made on this machine by this version",
                                 path_.string(), key, file.contains(key) ? file.at(key).dump() : "missing",
