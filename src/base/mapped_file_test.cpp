@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "base/error.h"
 
@@ -12,7 +13,8 @@ namespace tagalong::base {
 namespace {
 
 struct MappedFileTest : testing::Test {
-  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "tagalong_mapped_file";
+  std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("tagalong_mapped_file_" + std::to_string(::getpid()));
   void SetUp() override { std::filesystem::create_directories(folder); }
   void TearDown() override { std::filesystem::remove_all(folder); }
 };

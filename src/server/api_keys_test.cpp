@@ -1,8 +1,10 @@
 #include "server/api_keys.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <string>
 
 #include "base/error.h"
 
@@ -34,7 +36,7 @@ TEST(ApiKeys, OneOfTheKeysMustBeShownWhole) {
 }
 
 TEST(ApiKeys, AFileHasOneKeyALine) {
-  const std::string path = testing::TempDir() + "/tagalong_keys";
+  const std::string path = testing::TempDir() + "/tagalong_keys_" + std::to_string(::getpid());
   std::ofstream(path) << "  one \r\n\n\ttwo\nthree";
   const ApiKeys keys = ApiKeys::load(path);
   for (const char* key : {"one", "two", "three"}) EXPECT_TRUE(keys.admit(with("X-Api-Key", key))) << key;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -246,7 +247,8 @@ TEST(chat_template, IsFoundInTheModelsFolderWithItsTokens) {
   ASSERT_TRUE(bundled.has_value());
   EXPECT_EQ(bundled->source(), golden_file("template/storyteller.jinja"));
   EXPECT_FALSE(ChatTemplate::load(TAGALONG_SOURCE_DIR "/tests/golden").has_value());
-  const std::filesystem::path folder = testing::TempDir() + "tagalong_chat_template";
+  const std::filesystem::path folder =
+      testing::TempDir() + "tagalong_chat_template_" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "chat_template.jinja") << "{{ eos_token }}{{ pad_token }}{{ messages }}";
   std::ofstream(folder / "tokenizer_config.json")

@@ -72,6 +72,19 @@ inline __m512i add_products(__m512i sum, const __m512i (&w)[4], const std::int8_
   return sum;
 }
 
+// How far ahead of the products weights are asked for, in blocks. With one row the hardware's own streams keep
+// up; with more, the products between two loads are so many that it falls behind, and memory would stand idle.
+inline constexpr int kBlocksAhead = 8;
+
+// The lines of group `g` of the block kBlocksAhead further on; may lie beyond the matrix, where asking is free.
+template <typename Block>
+inline void prefetch_group(const std::byte* block, int g) {
+  constexpr int kGroupBytes = Block::kBytes / Block::kGroups;
+  const std::byte* ahead = block + kBlocksAhead * Block::kBytes + g * kGroupBytes;
+  KERNEL_UNROLL
+  for (int i = 0; i < kGroupBytes; i += 64) _mm_prefetch(ahead + i, _MM_HINT_T0);
+}
+
 template <typename Block, Compute kCompute, int kRows, int kStreams>
 inline void quantized_rows(const QuantizedTile& t, int first) {
   const __m512i table = nibble_table();
@@ -92,6 +105,7 @@ inline void quantized_rows(const QuantizedTile& t, int first) {
         // the compiler could keep it on the stack only, and reading it anew is faster.
         if (kRows > 4 && s > 0) KERNEL_NO_REUSE;
         const std::byte* block = superblock + s * Block::kBytes;
+        if constexpr (kRows > 1) prefetch_group<Block>(block, g);
         __m512i w[4];
         Block::decode(block, g, table, w);
         const __m512 scale = Block::scales(block, g);
