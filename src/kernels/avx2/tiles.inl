@@ -133,16 +133,22 @@ std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
   return static_cast<std::uint32_t>(_mm256_movemask_epi8(bits[0]));
 }
 
-// What a product tile does for each 32 bytes, in registers. The empty statement keeps the compiler from
-// simplifying it.
+// What a product tile does for each 32 bytes, in registers, in chains that the compiler cannot know to be equal.
 std::int64_t multiply_peak(int rounds) {
   constexpr int kChains = 8;
-  __m256i sums[kChains] = {};
+  volatile std::int32_t zero = 0;
+  __m256i sums[kChains];
+  KERNEL_UNROLL
+  for (int c = 0; c < kChains; ++c) sums[c] = _mm256_set1_epi32(zero);
   __m256i a = _mm256_set1_epi8(3);
   for (int i = 0; i < rounds; ++i) {
-    __asm__ volatile("" : "+x"(a));
-    for (__m256i& sum : sums) sum = Products::accumulate(sum, a);
+    KERNEL_UNROLL
+    for (int c = 0; c < kChains; ++c) {
+      __asm__ volatile("" : "+x"(a));
+      sums[c] = Products::accumulate(sums[c], a);
+    }
   }
-  for (__m256i& sum : sums) __asm__ volatile("" : "+x"(sum));
+  KERNEL_UNROLL
+  for (int c = 0; c < kChains; ++c) __asm__ volatile("" : "+x"(sums[c]));
   return std::int64_t{rounds} * kChains * 32;
 }

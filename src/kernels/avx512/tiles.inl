@@ -72,8 +72,9 @@ inline __m512i add_products(__m512i sum, const __m512i (&w)[4], const std::int8_
   return sum;
 }
 
-// How far ahead of the products weights are asked for, in blocks. With one row the hardware's own streams keep
-// up; with more, the products between two loads are so many that it falls behind, and memory would stand idle.
+// How far ahead of the products weights are asked for, in blocks. With one row the hardware's own streams
+// keep up; with more, the products between two loads are so many that it falls behind, and memory would
+// stand idle.
 inline constexpr int kBlocksAhead = 8;
 
 // The lines of group `g` of the block kBlocksAhead further on; may lie beyond the matrix, where asking is free.
@@ -162,15 +163,23 @@ std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
   return static_cast<std::uint32_t>(_mm512_reduce_or_epi32(all));
 }
 
-// Twelve chains hide the latency of vpdpbusd; the empty statement keeps the compiler from simplifying them.
+// Twelve chains hide the latency of vpdpbusd. As far as the compiler knows each starts from a number of its own
+// and multiplies another one; otherwise it would see that all are equal and compute only one.
 std::int64_t multiply_peak(int rounds) {
   constexpr int kChains = 12;
-  __m512i sums[kChains] = {};
+  volatile std::int32_t zero = 0;
+  __m512i sums[kChains];
+  KERNEL_UNROLL
+  for (int c = 0; c < kChains; ++c) sums[c] = _mm512_set1_epi32(zero);
   __m512i a = _mm512_set1_epi8(3);
   for (int i = 0; i < rounds; ++i) {
-    __asm__ volatile("" : "+v"(a));
-    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, a, a);
+    KERNEL_UNROLL
+    for (int c = 0; c < kChains; ++c) {
+      __asm__ volatile("" : "+v"(a));
+      sums[c] = _mm512_dpbusd_epi32(sums[c], a, a);
+    }
   }
-  for (__m512i& sum : sums) __asm__ volatile("" : "+v"(sum));
+  KERNEL_UNROLL
+  for (int c = 0; c < kChains; ++c) __asm__ volatile("" : "+v"(sums[c]));
   return std::int64_t{rounds} * kChains * 64;
 }

@@ -50,12 +50,13 @@ std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
 
 std::int64_t multiply_peak(int rounds) {
   volatile std::int32_t factor = 3;
-  std::array<std::int32_t, 8> sums{};
+  std::array<std::int32_t, 8> sums;
+  for (std::int32_t& sum : sums) sum = factor;  // as far as the compiler knows no two are equal
   const std::int32_t x = factor;
   for (int i = 0; i < rounds; ++i) {
     for (std::int32_t& sum : sums) sum += x * (i & 127);
   }
-  factor = sums[0] + sums[7];
+  for (const std::int32_t sum : sums) factor = sum;
   return std::int64_t{rounds} * 8;
 }
 
