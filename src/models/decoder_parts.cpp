@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 
+#include "base/error.h"
 #include "checkpoint/checkpoint.h"
 
 namespace tagalong::models {
@@ -126,6 +127,14 @@ nn::GatedWeights load_gated(const checkpoint::Checkpoint& file, const std::strin
   nn::GatedWeights weights(gate, up, down, arena);
   for (const auto* view : {&gate, &up, &down}) file.release(*view);
   return weights;
+}
+
+nn::Linear load_router(const checkpoint::Checkpoint& file, const std::string& name, int experts, int hidden) {
+  nn::Linear router(file.weight(name + ".gate", {experts, hidden}));
+  if (router.needs_quantized_rows()) {
+    throw base::input_error("{}.gate: a quantised router is not supported", name);
+  }
+  return router;
 }
 
 std::vector<nn::GatedWeights> load_experts(base::ThreadPool& pool, int experts,

@@ -72,6 +72,16 @@ struct FeedForward {
   void count(ModelInfo& info) const;
 };
 
+// The mixtures of experts among `layers`, each of which has a feed_forward, in order.
+template <typename Layer>
+std::vector<const nn::Moe*> moe_of_layers(const std::vector<Layer>& layers) {
+  std::vector<const nn::Moe*> found;
+  for (const Layer& layer : layers) {
+    if (layer.feed_forward.moe) found.push_back(&*layer.feed_forward.moe);
+  }
+  return found;
+}
+
 // Fills in what follows from the other sizes once all layers are counted.
 void count_totals(const Embedding& embedding, const nn::Linear& head, ModelInfo& info);
 
@@ -92,6 +102,10 @@ void observe(const StepContext& step, std::string_view point, std::span<const fl
 // released.
 nn::GatedWeights load_gated(const checkpoint::Checkpoint& file, const std::string& name, int hidden,
                             int intermediate, const std::shared_ptr<base::Arena>& arena);
+
+// The router NAME.gate, [experts, hidden]; a quantised one is refused, since it would route by rounded
+// scores.
+nn::Linear load_router(const checkpoint::Checkpoint& file, const std::string& name, int experts, int hidden);
 
 // Calls load(e) for every expert from the pool's threads; the first error in order of e is thrown afterwards.
 std::vector<nn::GatedWeights> load_experts(base::ThreadPool& pool, int experts,

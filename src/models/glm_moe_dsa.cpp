@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "models/architectures.h"
 #include "models/decoder_parts.h"
@@ -60,9 +59,7 @@ nn::Moe load_moe(const Checkpoint& file, const std::string& name, const GlmConfi
   moe.spec = h.router;
   moe.spec.correction_bias = file.vector(name + ".gate.e_score_correction_bias", h.router.experts);
   routing::validate(moe.spec, name);
-  moe.router = nn::Linear(file.weight(name + ".gate", {h.router.experts, h.hidden}));
-  if (moe.router.needs_quantized_rows())
-    throw base::input_error("{}.gate: a quantised router is not supported", name);
+  moe.router = load_router(file, name, h.router.experts, h.hidden);
   moe.experts = load_experts(pool, h.router.experts, [&](int e) {
     return load_gated(file, fmt::format("{}.experts.{}", name, e), h.hidden, h.moe_intermediate, arena);
   });
@@ -120,13 +117,7 @@ class GlmMoeDsa : public Model {
     return std::make_unique<GlmWorkspace>(h_, limits);
   }
 
-  std::vector<const nn::Moe*> moe_layers() const override {
-    std::vector<const nn::Moe*> layers;
-    for (const Layer& layer : layers_) {
-      if (layer.feed_forward.moe) layers.push_back(&*layer.feed_forward.moe);
-    }
-    return layers;
-  }
+  std::vector<const nn::Moe*> moe_layers() const override { return moe_of_layers(layers_); }
 
   void forward(const Batch& batch, const StepContext& step, Workspace& workspace,
                std::span<float> logits) const override {
