@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/split_mix.h"
-#include "models/decoder_parts.h"
+#include "models/weight_loader.h"
 #include "tensor/weight_view.h"
 
 namespace tagalong::tools {

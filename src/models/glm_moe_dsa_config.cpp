@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "checkpoint/config.h"
-#include "models/config_values.h"
+#include "models/decoder_config.h"
 
 namespace tagalong::models {
 
@@ -93,24 +93,18 @@ routing::RouterSpec read_router(const Config& config) {
 }  // namespace
 
 GlmConfig read_glm_config(const Config& config) {
-  refuse_unless_plain_decoder(config);
   GlmConfig h;
-  h.vocab = dimension(config, "vocab_size");
-  h.hidden = dimension(config, "hidden_size", 16);
-  h.layers = dimension(config, "num_hidden_layers");
-  h.max_context = dimension(config, "max_position_embeddings");
-  h.intermediate = dimension(config, "intermediate_size", 16);
-  h.moe_intermediate = dimension(config, "moe_intermediate_size", 16);
-  h.shared_intermediate =
-      h.moe_intermediate * static_cast<int>(config.integer("n_shared_experts", {.min = 0, .max = 64}));
-  h.norm_eps = static_cast<float>(config.real_or("rms_norm_eps", 1e-5, {.min = 0, .max = 1}));
-  h.rope_theta = config.rope_theta();
-  h.tied_head = config.boolean_or("tie_word_embeddings", false);
+  h.decoder = read_decoder_config(config, 1e-5);
+  DecoderConfig& d = h.decoder;
+  read_feed_forward(config, read_mlp_types(config, d.layers), d);
+  d.router = read_router(config);
+  d.shared_intermediate =
+      d.moe_intermediate * static_cast<int>(config.integer("n_shared_experts", {.min = 0, .max = 64}));
 
   const auto style = [&](std::string_view key) {
     return config.boolean_or(key, true) ? nn::RopeStyle::kInterleaved : nn::RopeStyle::kHalfSplit;
   };
-  h.mla = {.hidden = h.hidden,
+  h.mla = {.hidden = d.hidden,
            .heads = dimension(config, "num_attention_heads"),
            .q_lora = dimension(config, "q_lora_rank", 16),
            .kv_lora = dimension(config, "kv_lora_rank", 16),
@@ -130,14 +124,12 @@ GlmConfig read_glm_config(const Config& config) {
            .style = style("indexer_rope_interleave")};
   if (h.dsa.rope > h.dsa.dim) config.fail("index_head_dim", "smaller than qk_rope_head_dim");
 
-  h.sparse_mlp = read_mlp_types(config, h.layers);
-  const std::vector<bool> own = read_own_indexers(config, h.layers);
-  for (int i = 0; i < h.layers; ++i) {
+  const std::vector<bool> own = read_own_indexers(config, d.layers);
+  for (int i = 0; i < d.layers; ++i) {
     // With a context no longer than top_k everything is selected, and the indexer need not run.
-    const bool dense = h.dsa.top_k >= h.max_context;
+    const bool dense = h.dsa.top_k >= d.max_context;
     h.sparsity.push_back(dense ? nn::Sparsity::kDense : own[i] ? nn::Sparsity::kOwn : nn::Sparsity::kShared);
   }
-  h.router = read_router(config);
   return h;
 }
 

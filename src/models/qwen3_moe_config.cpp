@@ -1,10 +1,11 @@
 #include "models/qwen3_moe_config.h"
 
-#include <algorithm>
-#include <cmath>
-#include <string_view>
+#include <fmt/format.h>
 
-#include "models/config_values.h"
+#include <cmath>
+#include <utility>
+
+#include "models/decoder_config.h"
 
 namespace tagalong::models {
 
@@ -37,13 +38,6 @@ routing::RouterSpec read_router(const Config& config) {
   return spec;
 }
 
-void refuse_variants(const Config& config) {
-  refuse_unless_plain_decoder(config);
-  if (config.boolean_or("use_sliding_window", false)) {
-    config.fail("use_sliding_window", "sliding windows are not supported");
-  }
-}
-
 nn::GqaConfig read_attention(const Config& config, int hidden, float norm_eps) {
   nn::GqaConfig c{.hidden = hidden,
                   .heads = dimension(config, "num_attention_heads"),
@@ -67,23 +61,14 @@ nn::GqaConfig read_attention(const Config& config, int hidden, float norm_eps) {
 }  // namespace
 
 Qwen3MoeConfig read_qwen3_moe_config(const Config& config) {
-  refuse_variants(config);
-  Qwen3MoeConfig h;
-  h.vocab = dimension(config, "vocab_size");
-  h.hidden = dimension(config, "hidden_size", 16);
-  h.layers = dimension(config, "num_hidden_layers");
-  h.max_context = dimension(config, "max_position_embeddings");
-  h.norm_eps = static_cast<float>(config.real_or("rms_norm_eps", 1e-6, {.min = 0, .max = 1}));
-  h.rope_theta = config.rope_theta();
-  h.tied_head = config.boolean_or("tie_word_embeddings", false);
-  h.attention = read_attention(config, h.hidden, h.norm_eps);
-  h.router = read_router(config);
-  h.moe_intermediate = dimension(config, "moe_intermediate_size", 16);
-  h.sparse_mlp = read_sparse_layers(config, h.layers);
-  if (std::count(h.sparse_mlp.begin(), h.sparse_mlp.end(), false) > 0) {
-    h.intermediate = dimension(config, "intermediate_size", 16);
+  if (config.boolean_or("use_sliding_window", false)) {
+    config.fail("use_sliding_window", "sliding windows are not supported");
   }
-  return h;
+  DecoderConfig h = read_decoder_config(config, 1e-6);
+  h.router = read_router(config);
+  read_feed_forward(config, read_sparse_layers(config, h.layers), h);
+  nn::GqaConfig attention = read_attention(config, h.hidden, h.norm_eps);
+  return {.decoder = std::move(h), .attention = attention};
 }
 
 }  // namespace tagalong::models

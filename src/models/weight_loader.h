@@ -1,0 +1,56 @@
+// Takes a model's weights out of a checkpoint, packed as the kernels read them, and lets go of the file's own
+// copy of what it has packed.
+//
+// Used by the thread that owns the pool, in the order of the model: what is wrong first in that order is what
+// is thrown, as InputError naming the tensor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/thread_pool.h"
+#include "checkpoint/checkpoint.h"
+#include "models/embedding.h"
+#include "models/model.h"
+#include "nn/gated_experts.h"
+#include "nn/linear.h"
+
+namespace tagalong::models {
+
+class WeightLoader {
+ public:
+  // `file` and the options' pool must outlive the loader.
+  WeightLoader(const checkpoint::Checkpoint& file, const LoadOptions& options);
+
+  // A small tensor by its full name, ".weight" or ".bias" included.
+  std::vector<float> vector(const std::string& name, int length) const;
+  // The weight NAME as it lies in the file, for what keeps it in a way of its own.
+  tensor::WeightView weight(const std::string& name, int outputs, int inputs) const;
+
+  Embedding embedding(const std::string& name, int vocab, int hidden) const;
+  nn::Linear linear(const std::string& name, int outputs, int inputs) const;
+  // A quantised router is refused, since it would route by rounded scores.
+  nn::Linear router(const std::string& name, int experts, int hidden) const;
+  // The network NAME.gate_proj, NAME.up_proj, NAME.down_proj.
+  nn::GatedWeights gated(const std::string& name, int hidden, int intermediate) const;
+  // The networks NAME.0, NAME.1 and so on.
+  std::vector<nn::GatedWeights> experts(const std::string& name, int count, int hidden,
+                                        int intermediate) const;
+
+  // Lets go of whatever of the file is in memory.
+  void release() const { file_.release(); }
+
+ private:
+  const checkpoint::Checkpoint& file_;
+  base::ThreadPool& pool_;
+  std::shared_ptr<base::Arena> arena_;  // of the networks
+};
+
+// Calls load(e) for every expert from the pool's threads; the first error in order of e is thrown afterwards.
+std::vector<nn::GatedWeights> load_experts(base::ThreadPool& pool, int experts,
+                                           const std::function<nn::GatedWeights(int)>& load);
+
+}  // namespace tagalong::models
