@@ -23,7 +23,7 @@ double seconds_of(auto&& work) {
 Ceilings::Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool)
     : kernels_(kernels), pool_(pool), buffer_(kBytes) {}
 
-void Ceilings::sample() {
+void Ceilings::sample_bandwidth() {
   const int workers = pool_.size();
   const std::size_t part = kBytes / static_cast<std::size_t>(workers) / 256 * 256;
   std::atomic<std::uint32_t> bits = 0;
@@ -34,10 +34,13 @@ void Ceilings::sample() {
   });
   CHECK(bits == 0, "the buffer is zero, {:x} was read", bits.load());
   bandwidths_.push_back(static_cast<double>(part) * workers / reading);
+}
 
+void Ceilings::sample() {
+  sample_bandwidth();
   std::atomic<std::int64_t> products = 0;
-  const double multiplying =
-      seconds_of([&] { pool_.run(workers, [&](int, int) { products += kernels_.multiply_peak(kRounds); }); });
+  const double multiplying = seconds_of(
+      [&] { pool_.run(pool_.size(), [&](int, int) { products += kernels_.multiply_peak(kRounds); }); });
   rates_.push_back(static_cast<double>(products.load()) / multiplying);
 }
 

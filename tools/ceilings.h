@@ -21,6 +21,8 @@ class Ceilings {
 
   // Takes one sample of each; about 30 ms.
   void sample();
+  // One of the bandwidth alone. Nothing that was read before it is left in the caches.
+  void sample_bandwidth();
 
   // Medians of the samples so far.
   double bytes_per_second() const;

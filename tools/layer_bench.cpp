@@ -50,6 +50,8 @@ std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std
       for (std::size_t i = 0; i < cases.size(); ++i) {
         const auto rows = static_cast<std::size_t>(cases[i].rows);
         const std::vector<routing::RowRole> roles(rows, routing::RowRole::kDecode);
+        ceilings
+            .sample_bandwidth();  // or the cases, whose rows are the same, would find each other's experts
         const auto start = std::chrono::steady_clock::now();
         layer.apply({kernels, pool, cases[i].tuning}, x.data(), roles, hidden, 0, cases[i].policy, routers[i],
                     gated, out.data(), nullptr);

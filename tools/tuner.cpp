@@ -42,13 +42,13 @@ std::vector<Change> changes(TuneEffort effort, int threads) {
     for (const int value : values) all.push_back({field, value});
   };
   vary(&Tuning::project_tiles, {2, 8});
-  vary(&Tuning::prefetch, {0, 4096});
+  vary(&Tuning::prefetch, {4608, 9216});
   vary(&Tuning::activate_tiles, {2, 4});
   all.push_back({nullptr, 0});
   vary(&Tuning::row_tile, {6});
   if (effort == TuneEffort::kQuick) return all;
   vary(&Tuning::project_tiles, {1, 3, 4, 6, 16, 32});
-  vary(&Tuning::prefetch, {512, 1024, 2048, 8192, 16384});
+  vary(&Tuning::prefetch, {0, 2304, 4608, 6912, 9216, 13824});
   vary(&Tuning::activate_tiles, {1, 3, 6, 8, 16});
   vary(&Tuning::row_tile, {1, 2, 3, 4, 5, 7, 8});
   if (threads > 1) {

@@ -36,13 +36,13 @@ std::map<int, TuneEntry> tune(Formula& formula, TuneEffort effort) {
 TEST(Tuner, FindsWhatIsClearlyFasterForEachBatch) {
   Formula formula([](const Tuning& t, int rows, int) {
     const double tiles = rows >= 16 ? (t.project_tiles == 8 ? 80 : 100) : (t.project_tiles == 2 ? 80 : 100);
-    return tiles * (t.prefetch == 0 ? 0.9 : 1.0) * (t.schedule == base::Schedule::kStealing ? 0.95 : 1.0);
+    return tiles * (t.prefetch == 9216 ? 0.9 : 1.0) * (t.schedule == base::Schedule::kStealing ? 0.95 : 1.0);
   });
   const auto entries = tune(formula, TuneEffort::kQuick);
   ASSERT_EQ(entries.size(), 4U);
   for (const auto& [rows, entry] : entries) {
     EXPECT_EQ(entry.tuning.project_tiles, rows >= 16 ? 8 : 2) << rows;
-    EXPECT_EQ(entry.tuning.prefetch, 0) << rows;
+    EXPECT_EQ(entry.tuning.prefetch, 9216) << rows;
     EXPECT_EQ(entry.tuning.schedule, base::Schedule::kStealing) << rows;
     EXPECT_EQ(entry.default_microseconds, 100);
     EXPECT_DOUBLE_EQ(entry.microseconds, 80 * 0.9 * 0.95);

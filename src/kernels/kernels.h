@@ -41,22 +41,30 @@ enum class Compute : std::uint8_t {
 
 constexpr float largest_code(Compute compute) { return compute == Compute::kFast ? 127.0F : 16256.0F; }
 
-// An activation row as whole numbers in groups of 16: x ~ q * scales[group], where q is values, or
-// 128 * values + low in the accurate class. Padded to kQuantizedPadding with zeros.
-struct QuantizedRow {
-  const std::int8_t* values;        // [K]
-  const std::int8_t* low;           // [K], read by the accurate class only
-  const float* scales;              // [K / 16]
-  const std::int32_t* corrections;  // [K / 16] -kCodeOffset * sum of the group's q
+// Sixteen activations as whole numbers with one scale: x ~ q * scale, where q is values, or
+// 128 * values + low in the accurate class. A quantised row is a sequence of such groups, padded with zeros
+// to a multiple of kQuantizedPadding activations. One sequence, because a tile of eight rows has registers
+// for eight addresses, not for one of each field.
+template <Compute>
+struct QuantizedGroup;
+template <>
+struct QuantizedGroup<Compute::kFast> {
+  std::int8_t values[kGroup];
+  std::int32_t correction;  // -kCodeOffset * sum of q
+  float scale;
+};
+template <>
+struct QuantizedGroup<Compute::kAccurate> {
+  std::int8_t values[kGroup];
+  std::int8_t low[kGroup];
+  std::int32_t correction;
+  float scale;
 };
 
-// Where to write such a row.
-struct QuantizedOut {
-  std::int8_t* values;
-  std::int8_t* low;  // written by the accurate class only
-  float* scales;
-  std::int32_t* corrections;
-};
+constexpr std::size_t group_bytes(Compute compute) {
+  return compute == Compute::kFast ? sizeof(QuantizedGroup<Compute::kFast>)
+                                   : sizeof(QuantizedGroup<Compute::kAccurate>);
+}
 
 // y[m][0..16) = sum over k of w[0..16)[k] * x[m][k], fp32 throughout, even and odd k summed apart.
 struct FloatTile {
@@ -67,16 +75,25 @@ struct FloatTile {
   int rows;                  // 1..kMaxRows
 };
 
+// Weights are asked for so many bytes before their turn, 0 for not at all, so that memory does not stand idle
+// while products are computed. Beyond the end of a tile they are what the thread reads next, from `next` on;
+// any address will do.
+struct Ahead {
+  int bytes = 0;
+  const std::byte* next = nullptr;
+};
+
 // Quantised weights times quantised activations. `streams` = 2 means superblocks of two matrices alternate
 // (gate, up): both are computed in one pass over the weights.
 struct QuantizedTile {
-  const std::byte* weights;  // packed superblocks
-  int superblocks;           // of one matrix
-  int streams;               // 1 or 2
-  float scales[2];           // per stream: factor of the result
-  const QuantizedRow* x;     // [rows]
-  float* const* y[2];        // per stream: [rows] of [16]
-  int rows;                  // 1..kMaxRows
+  const std::byte* weights;   // packed superblocks
+  int superblocks;            // of one matrix
+  int streams;                // 1 or 2
+  float scales[2];            // per stream: factor of the result
+  const std::byte* const* x;  // [rows] of [superblocks * inputs / 16] groups of the table's class
+  float* const* y[2];         // per stream: [rows] of [16]
+  int rows;                   // 1..kMaxRows
+  Ahead ahead = {};
 };
 
 // How cached values are stored; kF8 is e4m3 without a scale.
@@ -151,9 +168,10 @@ struct Kernels {
   void (*mxfp4_tile)(const QuantizedTile&);
   void (*q8_tile)(const QuantizedTile&);
 
-  // Quantises x[0..n), n a multiple of 16. A group whose largest magnitude is below 2^-112 becomes zero; a
-  // group with a NaN or an infinity gets the scale NaN, so that the result shows it.
-  void (*quantize)(const float* x, int n, const QuantizedOut& out);
+  // Quantises x[0..n), n a multiple of 16, to n / 16 groups of the table's class. A group whose largest
+  // magnitude is below 2^-112 becomes zero; a group with a NaN or an infinity gets the scale NaN, so that the
+  // result shows it.
+  void (*quantize)(const float* x, int n, std::byte* out);
 
   // out = x * (1 / sqrt(mean(x^2) + eps)) * weight. out may be x. n is a multiple of 16 in all row kernels.
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out);

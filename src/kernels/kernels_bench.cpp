@@ -50,27 +50,19 @@ PackedMatrix random_bf16(int outputs) {
 
 struct Rows {
   std::vector<float> x;
-  std::vector<std::int8_t> values;
-  std::vector<std::int8_t> low;
-  std::vector<float> scales;
-  std::vector<std::int32_t> corrections;
+  std::vector<std::byte> groups;
   std::array<std::array<float, kRowTile>, 2 * kMaxRows> out;
   std::array<const float*, kMaxRows> floats;
-  std::array<QuantizedRow, kMaxRows> quantized;
+  std::array<const std::byte*, kMaxRows> quantized;
   std::array<float*, 2 * kMaxRows> y;
 
   explicit Rows(const Kernels& kernels)
-      : x(kMaxRows * kInputs, 0.5F),
-        values(kMaxRows * kInputs),
-        low(kMaxRows * kInputs),
-        scales(kMaxRows * kInputs / 16),
-        corrections(kMaxRows * kInputs / 16) {
+      : x(kMaxRows * kInputs, 0.5F), groups(kMaxRows * kInputs / kGroup * group_bytes(kernels.compute)) {
     for (std::size_t m = 0; m < kMaxRows; ++m) {
-      const std::size_t group = m * kInputs / 16;
-      kernels.quantize(&x[m * kInputs], kInputs,
-                       {&values[m * kInputs], &low[m * kInputs], &scales[group], &corrections[group]});
+      std::byte* const row = &groups[m * kInputs / kGroup * group_bytes(kernels.compute)];
+      kernels.quantize(&x[m * kInputs], kInputs, row);
       floats[m] = &x[m * kInputs];
-      quantized[m] = {&values[m * kInputs], &low[m * kInputs], &scales[group], &corrections[group]};
+      quantized[m] = row;
       y[m] = out[m].data();
       y[kMaxRows + m] = out[kMaxRows + m].data();
     }

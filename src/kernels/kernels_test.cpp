@@ -110,23 +110,34 @@ struct RandomWeight {
 };
 
 struct Quantized {
-  std::vector<std::int8_t> values;
-  std::vector<std::int8_t> low;
-  std::vector<float> scales;
-  std::vector<std::int32_t> corrections;
-  QuantizedRow row() const { return {values.data(), low.data(), scales.data(), corrections.data()}; }
+  Compute compute;
+  std::vector<std::byte> groups;
+  const std::byte* row() const { return groups.data(); }
+  // Group g of a row; `low` is zero in the fast class.
+  QuantizedGroup<Compute::kAccurate> group(std::size_t g) const {
+    QuantizedGroup<Compute::kAccurate> all{};
+    if (compute == Compute::kAccurate) {
+      std::memcpy(&all, groups.data() + g * sizeof(all), sizeof(all));
+      return all;
+    }
+    QuantizedGroup<Compute::kFast> fast;
+    std::memcpy(&fast, groups.data() + g * sizeof(fast), sizeof(fast));
+    std::copy_n(fast.values, kGroup, all.values);
+    all.correction = fast.correction;
+    all.scale = fast.scale;
+    return all;
+  }
   // The whole number that stands for value i.
-  int code(Compute compute, std::size_t i) const {
-    return compute == Compute::kFast ? values[i] : 128 * values[i] + low[i];
+  int code(std::size_t i) const {
+    const auto g = group(i / kGroup);
+    return compute == Compute::kFast ? g.values[i % kGroup] : 128 * g.values[i % kGroup] + g.low[i % kGroup];
   }
 };
 
 Quantized quantize(const Kernels& kernels, const std::vector<float>& x) {
   const std::size_t padded = (x.size() + kQuantizedPadding - 1) / kQuantizedPadding * kQuantizedPadding;
-  Quantized q{std::vector<std::int8_t>(padded), std::vector<std::int8_t>(padded),
-              std::vector<float>(padded / 16), std::vector<std::int32_t>(padded / 16)};
-  kernels.quantize(x.data(), static_cast<int>(x.size()),
-                   {q.values.data(), q.low.data(), q.scales.data(), q.corrections.data()});
+  Quantized q{kernels.compute, std::vector<std::byte>(padded / kGroup * group_bytes(kernels.compute))};
+  kernels.quantize(x.data(), static_cast<int>(x.size()), q.groups.data());
   return q;
 }
 
@@ -159,7 +170,7 @@ std::vector<float> multiply(const Kernels& kernels, const PackedMatrix& weight,
     for (std::size_t first = 0; first < rows.size(); first += kMaxRows) {
       const int count = static_cast<int>(std::min<std::size_t>(kMaxRows, rows.size() - first));
       std::array<const float*, kMaxRows> x{};
-      std::array<QuantizedRow, kMaxRows> q{};
+      std::array<const std::byte*, kMaxRows> q{};
       std::array<float*, kMaxRows> y{};
       for (int m = 0; m < count; ++m) {
         x[m] = padded[first + m].data();
@@ -274,9 +285,10 @@ TEST(Kernels, ScalarProductsAreWithinTheBoundOfTheirSums) {
             double exact = 0;
             double magnitude = 0;
             for (int k = 0; k < inputs; ++k) {
-              const double x = is_quantized(format) ? q.code(compute, static_cast<std::size_t>(k)) *
-                                                          static_cast<double>(q.scales[k / 16])
-                                                    : static_cast<double>(rows[m][k]);
+              const auto i = static_cast<std::size_t>(k);
+              const double x = is_quantized(format)
+                                   ? q.code(i) * static_cast<double>(q.group(i / kGroup).scale)
+                                   : static_cast<double>(rows[m][k]);
               const double product = static_cast<double>(tensor::weight_at(weight.view, n, k)) * x;
               exact += product;
               magnitude += std::fabs(product);
@@ -372,7 +384,7 @@ std::array<std::vector<float>, 2> multiply_pair(const Kernels& kernels, const Pa
   std::vector<Quantized> quantized;
   for (const auto& row : rows) quantized.push_back(quantize(kernels, row));
   for (int t = 0; t < 2; ++t) {
-    std::array<QuantizedRow, kMaxRows> x{};
+    std::array<const std::byte*, kMaxRows> x{};
     std::array<std::array<float*, kMaxRows>, 2> y{};
     for (std::size_t m = 0; m < rows.size(); ++m) {
       x[m] = quantized[m].row();
@@ -437,23 +449,22 @@ TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
       const Quantized q = quantize(*kernels, x);
       for (std::size_t i = 0; i < 16; ++i) {
         // Half a step; dividing, scaling back and multiplying here round three times.
-        const float bound = q.scales[0] * 0.5F + std::fabs(x[i]) * 3 * kEps;
-        EXPECT_NEAR(static_cast<float>(q.code(compute, i)) * q.scales[0], x[i], bound);
+        const float scale = q.group(0).scale;
+        const float bound = scale * 0.5F + std::fabs(x[i]) * 3 * kEps;
+        EXPECT_NEAR(static_cast<float>(q.code(i)) * scale, x[i], bound);
       }
-      EXPECT_EQ(q.scales[1], 0.0F);
-      EXPECT_EQ(q.scales[2], 0.0F);
-      EXPECT_TRUE(std::isnan(q.scales[3]));
-      EXPECT_TRUE(std::isnan(q.scales[4]));
-      EXPECT_EQ(q.values[80], 127);
-      EXPECT_EQ(q.low[80], 0);
+      EXPECT_EQ(q.group(1).scale, 0.0F);
+      EXPECT_EQ(q.group(2).scale, 0.0F);
+      EXPECT_TRUE(std::isnan(q.group(3).scale));
+      EXPECT_TRUE(std::isnan(q.group(4).scale));
+      EXPECT_EQ(q.group(5).values[0], 127);
+      EXPECT_EQ(q.group(5).low[0], 0);
       for (std::size_t g = 0; g < 6; ++g) {
         int sum = 0;
-        for (std::size_t i = 0; i < 16; ++i) sum += q.code(compute, g * 16 + i);
-        EXPECT_EQ(q.corrections[g], -kCodeOffset * sum);
+        for (std::size_t i = 0; i < 16; ++i) sum += q.code(g * 16 + i);
+        EXPECT_EQ(q.group(g).correction, -kCodeOffset * sum);
       }
-      EXPECT_EQ(q.values, reference.values) << kernels->name;
-      EXPECT_EQ(q.low, reference.low) << kernels->name;
-      EXPECT_TRUE(same_bits(q.scales, reference.scales)) << kernels->name;
+      EXPECT_EQ(q.groups, reference.groups) << kernels->name;
     }
   }
 }
@@ -464,7 +475,7 @@ TEST(Kernels, TwoPlanesHoldEveryCode) {
     std::vector<float> x(16, static_cast<float>(code));
     x[15] = 16256.0F;
     for (const Kernels* kernels : available_kernels(Compute::kAccurate)) {
-      EXPECT_EQ(quantize(*kernels, x).code(Compute::kAccurate, 0), code) << kernels->name;
+      EXPECT_EQ(quantize(*kernels, x).code(0), code) << kernels->name;
     }
   }
 }

@@ -23,8 +23,9 @@
 
 namespace tagalong::kernels {
 
-// Counts the changes of the layouts above: what was measured with one says nothing about another.
-inline constexpr int kPackVersion = 1;
+// Counts the changes of the layouts above and of the tiles that read them: what was measured with one says
+// nothing about another.
+inline constexpr int kPackVersion = 2;
 
 class PackedMatrix {
  public:

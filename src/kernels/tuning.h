@@ -23,7 +23,7 @@ struct Tuning {
   int activate_workers = 0;  // threads that take part; 0: all
   int project_workers = 0;
   base::Schedule schedule = base::Schedule::kStatic;
-  int prefetch = 1024;  // bytes asked for at the start of what a worker reads next
+  int prefetch = 6912;  // bytes between the weights that are asked for and those multiplied; 0: none are
 
   bool operator==(const Tuning&) const = default;
 };

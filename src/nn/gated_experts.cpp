@@ -21,11 +21,6 @@ std::array<float*, kMaxRows> pointers(TileOut& out) {
   return p;
 }
 
-// The hardware follows a stream once it has begun; only its beginning has to be announced.
-void prefetch(const std::byte* start, int bytes) {
-  for (int at = 0; at < bytes; at += static_cast<int>(base::kCacheLine)) __builtin_prefetch(start + at);
-}
-
 // One call of apply_gated_experts: what its tasks share.
 struct Pass {
   const Context& context;
@@ -58,10 +53,11 @@ struct Pass {
   bool is_last(int task, int tasks, int workers, int worker) const {
     return task + 1 == context.pool.share_of(tasks, workers, worker).end;
   }
-  void prefetch_after_activate(int task, int worker) const;
-  void prefetch_projection(int task, int group) const;
-  void activate_tile(int g, int tile) const;
-  void project_tile(int g, int tile) const;
+  const std::byte* after_activation(int task, int worker) const;
+  const std::byte* projection(int task, int group) const;
+  const std::byte* after_projection(int task, int group, int worker) const;
+  void activate_tile(int g, int tile, const std::byte* next) const;
+  void project_tile(int g, int tile, const std::byte* next) const;
 };
 
 // Counts tasks and entries, and makes sure that they fit the workspace.
@@ -79,7 +75,7 @@ void Pass::prepare() {
 
 void Pass::quantize(int row) const {
   workspace.input.write(context.kernels, row, 0, x + static_cast<std::size_t>(row) * hidden, hidden);
-  workspace.input.pad(row, hidden);
+  workspace.input.pad(context.kernels, row, hidden);
 }
 
 Pass::Piece Pass::piece_of(int task) const {
@@ -92,29 +88,35 @@ Pass::Piece Pass::piece_of(int task) const {
 void Pass::activate(int task, int worker) const {
   const auto [g, begin, end] = piece_of(task);
   for (int tile = begin; tile < end; ++tile) {
-    if (tile + 1 == end) prefetch_after_activate(task, worker);
-    activate_tile(g, tile);
+    activate_tile(
+        g, tile, tile + 1 < end ? groups[g].weights->gate_up.tile(tile + 1) : after_activation(task, worker));
   }
 }
 
 // The next task's weights, or after a worker's last task what it is going to read behind the barrier.
-void Pass::prefetch_after_activate(int task, int worker) const {
-  if (tuning().prefetch == 0) return;
+const std::byte* Pass::after_activation(int task, int worker) const {
   if (!is_last(task, workspace.first_tasks[group_count()], tuning().activate_workers, worker)) {
     const Piece next = piece_of(task + 1);
-    prefetch(groups[next.group].weights->gate_up.tile(next.begin), tuning().prefetch);
-    return;
+    return groups[next.group].weights->gate_up.tile(next.begin);
   }
   const auto [first, end] = context.pool.share_of(project_tasks(), tuning().project_workers, worker);
-  if (first < end) prefetch_projection(first, 0);
+  return projection(first < end ? first : 0, 0);
 }
 
-void Pass::prefetch_projection(int task, int group) const {
-  prefetch(groups[group].weights->down.tile(task * tuning().project_tiles), tuning().prefetch);
+// The first weights of a group that a task of the second phase reads.
+const std::byte* Pass::projection(int task, int group) const {
+  return groups[group].weights->down.tile(task * tuning().project_tiles);
+}
+
+// What follows a group's last tile in a task: the next group's, the next task's, or nothing new.
+const std::byte* Pass::after_projection(int task, int group, int worker) const {
+  if (group + 1 < group_count()) return projection(task, group + 1);
+  const bool last = is_last(task, project_tasks(), tuning().project_workers, worker);
+  return projection(last ? task : task + 1, 0);
 }
 
 // Sixteen intermediate units of one group for all its rows.
-void Pass::activate_tile(int g, int tile) const {
+void Pass::activate_tile(int g, int tile, const std::byte* next) const {
   const ExpertGroup& group = groups[g];
   const kernels::PackedPair& gate_up = group.weights->gate_up;
   const bool quantized_in = needs_quantized(gate_up.format());
@@ -126,6 +128,7 @@ void Pass::activate_tile(int g, int tile) const {
   const auto up_rows = pointers(up);
   for (int first = 0; first < count; first += tuning().row_tile) {
     TileRows some;
+    if (first == 0) some.ahead = {tuning().prefetch, next};
     some.count = std::min(tuning().row_tile, count - first);
     for (int m = 0; m < some.count; ++m) {
       const std::int32_t row = group.entries[first + m].row;
@@ -142,7 +145,9 @@ void Pass::activate_tile(int g, int tile) const {
         context.kernels.silu_mul(gate[m].data(), up[m].data(), kRowTile, gate[m].data());
         workspace.quantized_activations.write(context.kernels, entry, tile * kRowTile, gate[m].data(),
                                               kRowTile);
-        if (tile + 1 == gate_up.tiles()) workspace.quantized_activations.pad(entry, gate_up.outputs());
+        if (tile + 1 == gate_up.tiles()) {
+          workspace.quantized_activations.pad(context.kernels, entry, gate_up.outputs());
+        }
       } else {
         context.kernels.silu_mul(gate[m].data(), up[m].data(), kRowTile,
                                  workspace.activations.data() +
@@ -161,19 +166,16 @@ void Pass::project(int task, int worker) const {
                 0.0F);
   }
   for (int g = 0; g < group_count(); ++g) {
-    if (tuning().prefetch > 0) {
-      if (g + 1 < group_count()) {
-        prefetch_projection(task, g + 1);
-      } else if (!is_last(task, project_tasks(), tuning().project_workers, worker)) {
-        prefetch_projection(task + 1, 0);
-      }
+    for (int tile = begin; tile < end; ++tile) {
+      project_tile(
+          g, tile,
+          tile + 1 < end ? groups[g].weights->down.tile(tile + 1) : after_projection(task, g, worker));
     }
-    for (int tile = begin; tile < end; ++tile) project_tile(g, tile);
   }
 }
 
 // Adds sixteen output features of one group.
-void Pass::project_tile(int g, int tile) const {
+void Pass::project_tile(int g, int tile, const std::byte* next) const {
   const ExpertGroup& group = groups[g];
   const kernels::PackedMatrix& down = group.weights->down;
   const bool quantized = needs_quantized(down.format());
@@ -182,6 +184,7 @@ void Pass::project_tile(int g, int tile) const {
   const auto sum_rows = pointers(sums);
   for (int first = 0; first < count; first += tuning().row_tile) {
     TileRows some;
+    if (first == 0) some.ahead = {tuning().prefetch, next};
     some.count = std::min(tuning().row_tile, count - first);
     for (int m = 0; m < some.count; ++m) {
       const int entry = workspace.first_entries[g] + first + m;

@@ -1,11 +1,26 @@
 #include "nn/linear.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "nn/tile.h"
 
 namespace tagalong::nn {
 
 bool Linear::needs_quantized_rows() const { return needs_quantized(weight_.format()); }
+
+// A tile of products whose tiles are counted together.
+struct Linear::Place {
+  const Linear& layer;
+  int tile;
+  float* y;
+};
+
+Linear::Place Linear::place_of(std::span<const Product> products, int tile) {
+  const Product* product = products.data();
+  for (; tile >= product->layer.weight_.tiles(); ++product) tile -= product->layer.weight_.tiles();
+  return {product->layer, tile, product->y};
+}
 
 void Linear::apply(const Context& context, const float* x, int rows, float* y, QuantizedRows& scratch) const {
   const Product product{*this, y};
@@ -28,19 +43,18 @@ void Linear::apply_together(const Context& context, std::span<const Product> pro
           scratch.width());
     context.pool.run(rows, [&](int r, int) {
       scratch.write(context.kernels, r, 0, x + static_cast<std::size_t>(r) * inputs, width);
-      scratch.pad(r, width);
+      scratch.pad(context.kernels, r, width);
     });
   }
-  context.pool.run(tiles, [&](int tile, int) {
-    const Product* product = products.data();
-    for (; tile >= product->layer.weight_.tiles(); ++product) tile -= product->layer.weight_.tiles();
-    const Linear& layer = product->layer;
+  context.pool.run(tiles, [&](int task, int) {
+    const auto [layer, tile, y] = place_of(products, task);
+    const Place next = place_of(products, std::min(task + 1, tiles - 1));
     const StridedRows input{.x = x,
                             .stride = inputs,
                             .quantized = layer.needs_quantized_rows() ? &scratch : nullptr,
-                            .count = rows};
-    multiply_rows(context.kernels, layer.weight_, tile, input, product->y,
-                  static_cast<std::size_t>(layer.outputs()));
+                            .count = rows,
+                            .ahead = {context.tuning.prefetch, next.layer.weight_.tile(next.tile)}};
+    multiply_rows(context.kernels, layer.weight_, tile, input, y, static_cast<std::size_t>(layer.outputs()));
   });
 }
 

@@ -33,6 +33,9 @@ class Linear {
                              int rows, QuantizedRows& scratch);
 
  private:
+  struct Place;
+  static Place place_of(std::span<const Product> products, int tile);
+
   kernels::PackedMatrix weight_;
 };
 

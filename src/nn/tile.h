@@ -15,8 +15,9 @@ namespace tagalong::nn {
 // kind that the weight's format needs is filled in.
 struct TileRows {
   std::array<const float*, kernels::kMaxRows> floats;
-  std::array<kernels::QuantizedRow, kernels::kMaxRows> quantized;
+  std::array<const std::byte*, kernels::kMaxRows> quantized;
   int count = 0;
+  kernels::Ahead ahead = {};
 };
 
 // The kernel of a quantised format; null for formats that are multiplied with float rows.
@@ -49,7 +50,8 @@ inline void multiply_tile(const kernels::Kernels& kernels, const kernels::Packed
                                                 .scales = {weight.scale(), 0.0F},
                                                 .x = rows.quantized.data(),
                                                 .y = {y, nullptr},
-                                                .rows = rows.count});
+                                                .rows = rows.count,
+                                                .ahead = rows.ahead});
     return;
   }
   const kernels::FloatTile call{.weights = weight.tile(tile),
@@ -67,6 +69,7 @@ struct StridedRows {
   std::size_t stride;
   const QuantizedRows* quantized;  // null for other formats
   int count;
+  kernels::Ahead ahead = {};
 };
 
 // y[r * y_stride + tile * 16 ..] for all rows. The last tile of a width that 16 does not divide goes through
@@ -78,6 +81,7 @@ inline void multiply_rows(const kernels::Kernels& kernels, const kernels::Packed
   std::array<std::array<float, kernels::kRowTile>, kernels::kMaxRows> edge;
   for (int first = 0; first < rows.count; first += kernels::kMaxRows) {
     TileRows some;
+    if (first == 0) some.ahead = rows.ahead;
     some.count = std::min(kernels::kMaxRows, rows.count - first);
     std::array<float*, kernels::kMaxRows> out;
     for (int m = 0; m < some.count; ++m) {
@@ -108,7 +112,8 @@ inline void multiply_pair_tile(const kernels::Kernels& kernels, const kernels::P
                                                 .scales = {weight.gate_scale(), weight.up_scale()},
                                                 .x = rows.quantized.data(),
                                                 .y = {gate, up},
-                                                .rows = rows.count});
+                                                .rows = rows.count,
+                                                .ahead = rows.ahead});
     return;
   }
   const auto multiply = float_kernel(kernels, weight.format());

@@ -76,29 +76,34 @@ struct Q8Block {
 template <typename Block, Compute kCompute, int kRows>
 inline void quantized_half(const QuantizedTile& t, int first, int stream, int half) {
   const __m256i table = nibble_table();
-  const QuantizedRow* x = t.x + first;
+  using Group = QuantizedGroup<kCompute>;
+  const std::byte* x[kRows];
   __m256 sums[kRows];
   KERNEL_UNROLL
-  for (int m = 0; m < kRows; ++m) sums[m] = _mm256_setzero_ps();
+  for (int m = 0; m < kRows; ++m) {
+    x[m] = t.x[first + m];
+    sums[m] = _mm256_setzero_ps();
+  }
+  std::ptrdiff_t at = 0;  // of the group in every row
   const std::byte* superblock = t.weights + stream * Block::kBytes;
   for (int b = 0; b < t.superblocks; ++b, superblock += t.streams * Block::kBytes) {
-    for (int g = 0; g < Block::kGroups; ++g) {
-      const int group = b * Block::kGroups + g;
+    for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
       __m256i w[4];
       Block::decode(superblock, g, half, table, w);
       const __m256 scale = Block::scales(superblock, g, half);
       KERNEL_UNROLL
       for (int m = 0; m < kRows; ++m) {
-        __m256i dot = _mm256_set1_epi32(x[m].corrections[group] * (Block::kOffset / kCodeOffset));
+        const auto* group = reinterpret_cast<const Group*>(x[m] + at);
+        __m256i dot = _mm256_set1_epi32(group->correction * (Block::kOffset / kCodeOffset));
         if constexpr (kCompute == Compute::kAccurate) {
-          const __m256i high = Block::add_products(_mm256_setzero_si256(), w, x[m].values + group * kGroup);
+          const __m256i high = Block::add_products(_mm256_setzero_si256(), w, group->values);
           dot = _mm256_add_epi32(dot, _mm256_slli_epi32(high, 7));
-          dot = Block::add_products(dot, w, x[m].low + group * kGroup);
+          dot = Block::add_products(dot, w, group->low);
         } else {
-          dot = Block::add_products(dot, w, x[m].values + group * kGroup);
+          dot = Block::add_products(dot, w, group->values);
         }
         const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
-        sums[m] = _mm256_fmadd_ps(scaled, _mm256_set1_ps(x[m].scales[group]), sums[m]);
+        sums[m] = _mm256_fmadd_ps(scaled, _mm256_set1_ps(group->scale), sums[m]);
       }
     }
   }

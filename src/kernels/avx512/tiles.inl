@@ -72,56 +72,62 @@ inline __m512i add_products(__m512i sum, const __m512i (&w)[4], const std::int8_
   return sum;
 }
 
-// How far ahead of the products weights are asked for, in blocks. With one row the hardware's own streams
-// keep up; with more, the products between two loads are so many that it falls behind, and memory would
-// stand idle.
-inline constexpr int kBlocksAhead = 8;
-
-// The lines of group `g` of the block kBlocksAhead further on; may lie beyond the matrix, where asking is free.
-template <typename Block>
-inline void prefetch_group(const std::byte* block, int g) {
-  constexpr int kGroupBytes = Block::kBytes / Block::kGroups;
-  const std::byte* ahead = block + kBlocksAhead * Block::kBytes + g * kGroupBytes;
-  KERNEL_UNROLL
-  for (int i = 0; i < kGroupBytes; i += 64) _mm_prefetch(ahead + i, _MM_HINT_T0);
+// What is read ahead.bytes after `block`, in a tile that ends at `end` or beyond it.
+inline const std::byte* place_ahead(const Ahead& ahead, const std::byte* block, const std::byte* end) {
+  const std::ptrdiff_t beyond = block + ahead.bytes - end;
+  return beyond < 0 ? block + ahead.bytes : ahead.next + beyond;
 }
 
-template <typename Block, Compute kCompute, int kRows, int kStreams>
-inline void quantized_rows(const QuantizedTile& t, int first) {
+// Into the second cache: it has room for more misses at once than the first, which the hardware's own streams
+// then feed from it.
+template <int kBytes>
+inline void prefetch_lines(const std::byte* start) {
+  KERNEL_UNROLL
+  for (int i = 0; i < kBytes; i += 64) _mm_prefetch(start + i, _MM_HINT_T1);
+}
+
+template <typename Block, Compute kCompute, int kStreams, int kRows>
+void quantized_rows(const QuantizedTile& t) {
+  using Group = QuantizedGroup<kCompute>;
+  constexpr int kStep = kStreams * Block::kBytes;
   const __m512i table = nibble_table();
-  const QuantizedRow* x = t.x + first;
+  const std::byte* x[kRows];
   __m512 sums[kStreams][kRows];
   KERNEL_UNROLL
-  for (int s = 0; s < kStreams; ++s) {
+  for (int m = 0; m < kRows; ++m) {
+    x[m] = t.x[m];
     KERNEL_UNROLL
-    for (int m = 0; m < kRows; ++m) sums[s][m] = _mm512_setzero_ps();
+    for (int s = 0; s < kStreams; ++s) sums[s][m] = _mm512_setzero_ps();
   }
-  const std::byte* superblock = t.weights;
-  for (int b = 0; b < t.superblocks; ++b, superblock += kStreams * Block::kBytes) {
-    for (int g = 0; g < Block::kGroups; ++g) {
-      const int group = b * Block::kGroups + g;
+  const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
+  std::ptrdiff_t at = 0;  // of the group in every row
+  for (const std::byte* superblock = t.weights; superblock < end; superblock += kStep) {
+    const std::byte* ahead = place_ahead(t.ahead, superblock, end);
+    for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
+      if (t.ahead.bytes > 0) prefetch_lines<kStep / Block::kGroups>(ahead);
+      ahead += kStep / Block::kGroups;
       KERNEL_UNROLL
       for (int s = 0; s < kStreams; ++s) {
         // The second stream reuses what the first has broadcast of the activations; of more than four rows
         // the compiler could keep it on the stack only, and reading it anew is faster.
         if (kRows > 4 && s > 0) KERNEL_NO_REUSE;
         const std::byte* block = superblock + s * Block::kBytes;
-        if constexpr (kRows > 1) prefetch_group<Block>(block, g);
         __m512i w[4];
         Block::decode(block, g, table, w);
         const __m512 scale = Block::scales(block, g);
         KERNEL_UNROLL
         for (int m = 0; m < kRows; ++m) {
-          __m512i dot = _mm512_set1_epi32(x[m].corrections[group] * (Block::kOffset / kCodeOffset));
+          const auto* group = reinterpret_cast<const Group*>(x[m] + at);
+          __m512i dot = _mm512_set1_epi32(group->correction * (Block::kOffset / kCodeOffset));
           if constexpr (kCompute == Compute::kAccurate) {
-            const __m512i high = add_products(_mm512_setzero_si512(), w, x[m].values + group * kGroup);
+            const __m512i high = add_products(_mm512_setzero_si512(), w, group->values);
             dot = _mm512_add_epi32(dot, _mm512_slli_epi32(high, 7));
-            dot = add_products(dot, w, x[m].low + group * kGroup);
+            dot = add_products(dot, w, group->low);
           } else {
-            dot = add_products(dot, w, x[m].values + group * kGroup);
+            dot = add_products(dot, w, group->values);
           }
           const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
-          sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(x[m].scales[group]), sums[s][m]);
+          sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(group->scale), sums[s][m]);
         }
       }
     }
@@ -130,19 +136,20 @@ inline void quantized_rows(const QuantizedTile& t, int first) {
   for (int s = 0; s < kStreams; ++s) {
     KERNEL_UNROLL
     for (int m = 0; m < kRows; ++m) {
-      _mm512_storeu_ps(t.y[s][first + m], _mm512_mul_ps(sums[s][m], _mm512_set1_ps(t.scales[s])));
+      _mm512_storeu_ps(t.y[s][m], _mm512_mul_ps(sums[s][m], _mm512_set1_ps(t.scales[s])));
     }
   }
 }
 
 template <typename Block, Compute kCompute, int kStreams>
-inline void quantized_streams(const QuantizedTile& t) {
-  int m = 0;
-  for (; m + 8 <= t.rows; m += 8) quantized_rows<Block, kCompute, 8, kStreams>(t, m);
-  for (; m + 6 <= t.rows; m += 6) quantized_rows<Block, kCompute, 6, kStreams>(t, m);
-  for (; m + 4 <= t.rows; m += 4) quantized_rows<Block, kCompute, 4, kStreams>(t, m);
-  for (; m + 2 <= t.rows; m += 2) quantized_rows<Block, kCompute, 2, kStreams>(t, m);
-  if (m < t.rows) quantized_rows<Block, kCompute, 1, kStreams>(t, m);
+void quantized_streams(const QuantizedTile& t) {
+  using Rows = void (*)(const QuantizedTile&);
+  static constexpr Rows kByRows[kMaxRows] = {
+      quantized_rows<Block, kCompute, kStreams, 1>, quantized_rows<Block, kCompute, kStreams, 2>,
+      quantized_rows<Block, kCompute, kStreams, 3>, quantized_rows<Block, kCompute, kStreams, 4>,
+      quantized_rows<Block, kCompute, kStreams, 5>, quantized_rows<Block, kCompute, kStreams, 6>,
+      quantized_rows<Block, kCompute, kStreams, 7>, quantized_rows<Block, kCompute, kStreams, 8>};
+  kByRows[t.rows - 1](t);
 }
 
 template <typename Block, Compute kCompute>

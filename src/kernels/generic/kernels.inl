@@ -92,20 +92,24 @@ void fp8_tile(const FloatTile& t) {
 }
 
 template <Compute kCompute>
-void quantize(const float* x, int n, const QuantizedOut& out) {
+void quantize(const float* x, int n, std::byte* out) {
   constexpr float kLargest = largest_code(kCompute);
-  for (int g = 0; g < n / kGroup; ++g) {
+  auto* group = reinterpret_cast<QuantizedGroup<kCompute>*>(out);
+  for (int g = 0; g < n / kGroup; ++g, ++group) {
     const Vec v = load(x + g * kGroup);
     const std::uint32_t largest = largest_magnitude_bits(v);
     const bool finite = largest < 0x7F800000U;
     const auto magnitude = __builtin_bit_cast(float, largest);
     const bool zero = magnitude < 0x1p-112F;
     const Vec scaled = finite && !zero ? v * broadcast(kLargest / magnitude) : broadcast(0.0F);
-    const std::int32_t sum = kCompute == Compute::kFast
-                                 ? store_int8(out.values + g * kGroup, scaled)
-                                 : store_planes(out.values + g * kGroup, out.low + g * kGroup, scaled);
-    out.corrections[g] = -kCodeOffset * sum;
-    out.scales[g] = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / kLargest;
+    std::int32_t sum;
+    if constexpr (kCompute == Compute::kFast) {
+      sum = store_int8(group->values, scaled);
+    } else {
+      sum = store_planes(group->values, group->low, scaled);
+    }
+    group->correction = -kCodeOffset * sum;
+    group->scale = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / kLargest;
   }
 }
 

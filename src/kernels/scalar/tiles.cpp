@@ -75,24 +75,20 @@ struct Q8Block {
   }
 };
 
-// The whole number that stands for value i.
-template <Compute kCompute>
-int code_at(const QuantizedRow& x, int i) {
-  return kCompute == Compute::kFast ? +x.values[i] : 128 * x.values[i] + x.low[i];
-}
+// The whole number that stands for activation k of a group.
+int code_at(const QuantizedGroup<Compute::kFast>& x, int k) { return x.values[k]; }
+int code_at(const QuantizedGroup<Compute::kAccurate>& x, int k) { return 128 * x.values[k] + x.low[k]; }
 
 template <typename Block, Compute kCompute>
-float sum_of_row(const QuantizedTile& t, int stream, const QuantizedRow& x, int r) {
+float sum_of_row(const QuantizedTile& t, int stream, const QuantizedGroup<kCompute>* x, int r) {
   float sum = 0;
   for (int b = 0; b < t.superblocks; ++b) {
     const std::byte* block = t.weights + static_cast<std::size_t>(b * t.streams + stream) * Block::kBytes;
     for (int g = 0; g < Block::kGroups; ++g) {
-      const int group = b * Block::kGroups + g;
       int dot = 0;
-      for (int k = 0; k < kGroup; ++k) {
-        dot += Block::weight_at(block, g, k, r) * code_at<kCompute>(x, group * kGroup + k);
-      }
-      sum = std::fma(static_cast<float>(dot) * Block::scale_at(block, g, r), x.scales[group], sum);
+      for (int k = 0; k < kGroup; ++k) dot += Block::weight_at(block, g, k, r) * code_at(*x, k);
+      sum = std::fma(static_cast<float>(dot) * Block::scale_at(block, g, r), x->scale, sum);
+      ++x;
     }
   }
   return sum * t.scales[stream];
@@ -103,7 +99,8 @@ void quantized_tile(const QuantizedTile& t) {
   for (int stream = 0; stream < t.streams; ++stream) {
     for (int m = 0; m < t.rows; ++m) {
       for (int r = 0; r < kRowTile; ++r) {
-        t.y[stream][m][r] = sum_of_row<Block, kCompute>(t, stream, t.x[m], r);
+        t.y[stream][m][r] =
+            sum_of_row<Block>(t, stream, reinterpret_cast<const QuantizedGroup<kCompute>*>(t.x[m]), r);
       }
     }
   }
@@ -163,9 +160,10 @@ void q8_tile(const QuantizedTile& t) {
 }
 
 template <Compute kCompute>
-void quantize(const float* x, int n, const QuantizedOut& out) {
+void quantize(const float* x, int n, std::byte* out) {
   constexpr float kLargest = largest_code(kCompute);
-  for (int g = 0; g < n / kGroup; ++g) {
+  auto* group = reinterpret_cast<QuantizedGroup<kCompute>*>(out);
+  for (int g = 0; g < n / kGroup; ++g, ++group) {
     std::uint32_t largest = 0;
     for (int i = 0; i < kGroup; ++i) {
       largest = std::max(largest, std::bit_cast<std::uint32_t>(x[g * kGroup + i]) & 0x7FFFFFFFU);
@@ -180,13 +178,13 @@ void quantize(const float* x, int n, const QuantizedOut& out) {
       std::int32_t high = q;
       if constexpr (kCompute == Compute::kAccurate) {
         high = (q + 64) >> 7;  // the nearest multiple of 128, ties up
-        out.low[g * kGroup + i] = static_cast<std::int8_t>(q - high * 128);
+        group->low[i] = static_cast<std::int8_t>(q - high * 128);
       }
-      out.values[g * kGroup + i] = static_cast<std::int8_t>(high);
+      group->values[i] = static_cast<std::int8_t>(high);
       sum += q;
     }
-    out.scales[g] = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0F : magnitude / kLargest;
-    out.corrections[g] = -kCodeOffset * sum;
+    group->scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0F : magnitude / kLargest;
+    group->correction = -kCodeOffset * sum;
   }
 }
 
@@ -196,7 +194,7 @@ template void mxfp4_tile<Compute::kFast>(const QuantizedTile&);
 template void mxfp4_tile<Compute::kAccurate>(const QuantizedTile&);
 template void q8_tile<Compute::kFast>(const QuantizedTile&);
 template void q8_tile<Compute::kAccurate>(const QuantizedTile&);
-template void quantize<Compute::kFast>(const float*, int, const QuantizedOut&);
-template void quantize<Compute::kAccurate>(const float*, int, const QuantizedOut&);
+template void quantize<Compute::kFast>(const float*, int, std::byte*);
+template void quantize<Compute::kAccurate>(const float*, int, std::byte*);
 
 }  // namespace tagalong::kernels::scalar

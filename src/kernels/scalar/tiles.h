@@ -16,6 +16,6 @@ void mxfp4_tile(const QuantizedTile& t);
 template <Compute kCompute>
 void q8_tile(const QuantizedTile& t);
 template <Compute kCompute>
-void quantize(const float* x, int n, const QuantizedOut& out);
+void quantize(const float* x, int n, std::byte* out);
 
 }  // namespace tagalong::kernels::scalar
