@@ -1,158 +1,138 @@
-// Attention and indexer: every table against scalar bit for bit, scalar against double arithmetic, and rows
-// and heads taken together against the same ones alone.
+// Attention, grouped and latent: every table against scalar bit for bit, scalar against softmax in double
+// arithmetic, and rows and heads taken together against the same ones alone.
+#include "kernels/attention.h"
+
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <random>
-#include <string>
-#include <vector>
+#include <limits>
 
-#include "kernels/kernels.h"
+#include "kernels/attention_testing.h"
 #include "kernels/select.h"
 #include "kernels/tables.h"
-#include "tensor/formats/bf16.h"
-#include "tensor/formats/fp8.h"
 
 namespace tagalong::kernels {
 namespace {
 
-std::vector<float> normals(std::size_t n, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> v(n);
-  for (float& x : v) x = normal(engine);
-  return v;
-}
-
-std::size_t area(int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
-
-// A plane of the cache, and the values that a kernel reads from it.
-struct Plane {
-  std::vector<std::byte> bytes;
-  std::vector<float> values;
-
-  Plane(int slots, int width, CacheFormat format, std::uint32_t seed)
-      : values(normals(area(slots, width), seed)) {
-    const std::size_t width_bytes = format == CacheFormat::kF32 ? 4 : format == CacheFormat::kBF16 ? 2 : 1;
-    bytes.resize(values.size() * width_bytes);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::uint16_t half = tensor::float_to_bf16(values[i]);
-      const std::uint8_t eighth = tensor::float_to_e4m3(values[i]);
-      if (format == CacheFormat::kBF16) values[i] = tensor::bf16_to_float(half);
-      if (format == CacheFormat::kF8) values[i] = tensor::e4m3_to_float(eighth);
-      const void* code = &values[i];
-      if (format == CacheFormat::kBF16) code = &half;
-      if (format == CacheFormat::kF8) code = &eighth;
-      std::memcpy(&bytes[width_bytes * i], code, width_bytes);
-    }
-  }
-};
-
-// Queries and a cache with scattered slots; row r attends to counts[r] of them.
-struct Case {
-  int latent, rope, heads;
-  CacheFormat format;
-  std::vector<std::int32_t> counts;
-
-  int rows = static_cast<int>(counts.size());
-  int slots = *std::max_element(counts.begin(), counts.end()) * 2 + 3;
-  Plane latents{slots, latent, format, 1};
-  Plane ropes{slots, rope, format, 2};
-  std::vector<float> q_latent = normals(area(rows * heads, latent), 3);
-  std::vector<float> q_rope = normals(area(rows * heads, rope), 4);
-  std::vector<float> weights = normals(area(rows, heads), 5);
-  std::vector<std::int32_t> order = scattered();
-
-  std::vector<std::int32_t> scattered() const {
-    std::vector<std::int32_t> result(static_cast<std::size_t>(slots));
-    for (std::int32_t t = 0; t < slots; ++t) result[static_cast<std::size_t>(t)] = t;
-    std::shuffle(result.begin(), result.end(), std::mt19937(6));
-    return result;
-  }
-};
-
 constexpr float kScale = 0.2F;
 
-// Rows first.. + count and heads first_head.. + heads, all else of the result left at -7.
-std::vector<float> attend(const Kernels& kernels, const Case& c, int first, int count, int first_head,
-                          int heads) {
+// Latent shapes have two planes of keys, the first of which serves as values; in grouped ones each slot has
+// three key/value heads, of which the middle one is attended to.
+struct Shape {
+  int heads;
+  std::array<int, 2> key_widths;
+  int dim;
+
+  bool latent() const { return key_widths[1] > 0; }
+  int kv_heads() const { return latent() ? 1 : 3; }
+  std::size_t sums_width() const { return area(heads, dim + 2); }
+};
+
+constexpr Shape grouped(int heads, int dim) { return {heads, {dim, 0}, dim}; }
+constexpr Shape latent(int heads, int width, int rope) { return {heads, {width, rope}, width}; }
+
+// The sums of some rows, one after the other: largest and sum of each head, then out.
+using Sums = std::vector<float>;
+
+AttentionSums view(Sums& sums, int heads, std::size_t at = 0) {
+  float* first = sums.data() + at;
+  return {.largest = first, .sum = first + heads, .out = first + 2 * heads};
+}
+
+// Queries of `rows` rows, and a cache with scattered slots.
+struct Case {
+  Shape shape;
+  CacheFormat format;
+  int positions;
+  int rows = 1;
+
+  int slots = positions * 2 + 3;
+  std::array<Plane, 2> keys{Plane(slots, shape.kv_heads() * shape.key_widths[0], format, 1),
+                            Plane(slots, shape.kv_heads() * shape.key_widths[1], format, 2)};
+  Plane own_values{slots, shape.kv_heads() * shape.dim, format, 3};
+  std::array<std::vector<float>, 2> queries{normals(area(rows * shape.heads, shape.key_widths[0]), 4),
+                                            normals(area(rows* shape.heads, shape.key_widths[1]), 5)};
+  std::vector<std::int32_t> order = shuffled(slots, 6);
+
+  const Plane& values() const { return shape.latent() ? keys[0] : own_values; }
+  int column(int width) const { return shape.kv_heads() / 2 * width; }  // where the head attended to begins
+
+  double query(int plane, int row, int head, int i) const {
+    const auto p = static_cast<std::size_t>(plane);
+    return queries[p][area(row * shape.heads + head, shape.key_widths[p]) + static_cast<std::size_t>(i)];
+  }
+  double key(int plane, int position, int i) const {
+    const auto p = static_cast<std::size_t>(plane);
+    return keys[p].at(order[static_cast<std::size_t>(position)], column(shape.key_widths[p]) + i);
+  }
+  double value(int position, int i) const {
+    return values().at(order[static_cast<std::size_t>(position)], column(shape.dim) + i);
+  }
+};
+
+// What to ask for: rows first_row.. + counts.size(), each of which sees so many positions from `begin` on,
+// and heads first_head.. + heads.
+struct Ask {
+  std::vector<int> counts;
+  int first_row = 0;
+  int begin = 0;
+  int first_head = 0;
+  int heads = 0;  // 0: all
+};
+
+Sums attend(const Kernels& kernels, const Case& c, const Ask& ask) {
+  const int heads = ask.heads == 0 ? c.shape.heads : ask.heads;
+  const std::size_t width = area(heads, c.shape.dim + 2);
+  Sums sums(ask.counts.size() * width, -7.0F);
   std::vector<float> scratch(attention_scratch(heads));
-  std::vector<float> out(area(c.rows * c.heads, c.latent), -7.0F);
-  const std::size_t head = area(first, c.heads) + static_cast<std::size_t>(first_head);
-  kernels.latent_attention({.q_latent = c.q_latent.data() + head * c.latent,
-                            .q_rope = c.q_rope.data() + head * c.rope,
-                            .latents = c.latents.bytes.data(),
-                            .ropes = c.ropes.bytes.data(),
-                            .format = c.format,
-                            .slots = c.order.data(),
-                            .counts = c.counts.data() + first,
-                            .rows = count,
-                            .row_heads = c.heads,
-                            .heads = heads,
-                            .latent = c.latent,
-                            .rope = c.rope,
-                            .scale = kScale,
-                            .scratch = scratch.data(),
-                            .out = out.data() + head * c.latent});
-  return out;
+  AttentionPart part{};
+  for (std::size_t p = 0; p < 2; ++p) {
+    part.keys[p].data = c.keys[p].bytes.data() +
+                        static_cast<std::size_t>(c.column(c.shape.key_widths[p])) * c.keys[p].value_bytes;
+    part.keys[p].stride = c.keys[p].stride();
+    part.keys[p].width = c.shape.key_widths[p];
+  }
+  part.rows = static_cast<int>(ask.counts.size());
+  for (int r = 0; r < part.rows; ++r) {
+    for (std::size_t p = 0; p < 2; ++p) {
+      part.keys[p].queries[r] =
+          c.queries[p].data() +
+          area((ask.first_row + r) * c.shape.heads + ask.first_head, c.shape.key_widths[p]);
+    }
+    part.counts[r] = ask.counts[static_cast<std::size_t>(r)];
+    part.sums[r] = view(sums, heads, static_cast<std::size_t>(r) * width);
+  }
+  part.heads = heads;
+  part.dim = c.shape.dim;
+  part.values =
+      c.values().bytes.data() + static_cast<std::size_t>(c.column(c.shape.dim)) * c.values().value_bytes;
+  part.stride = c.values().stride();
+  part.format = c.format;
+  part.slots = c.order.data() + ask.begin;
+  part.scale = kScale;
+  part.scratch = scratch.data();
+  kernels.attention_part(part);
+  return sums;
 }
 
-std::vector<float> attend(const Kernels& kernels, const Case& c) {
-  return attend(kernels, c, 0, c.rows, 0, c.heads);
+Sums row_of(const Sums& sums, std::size_t row, std::size_t width) {
+  const auto first = sums.begin() + static_cast<std::ptrdiff_t>(row * width);
+  return {first, first + static_cast<std::ptrdiff_t>(width)};
 }
 
-// Indexer scores of rows first.. + count over the latents, concatenated.
-std::vector<float> score(const Kernels& kernels, const Case& c, int first, int count) {
-  std::vector<float> scratch(attention_scratch(c.heads));
-  std::vector<std::vector<float>> out;
-  std::vector<float*> rows;
-  for (int r = first; r < first + count; ++r) out.emplace_back((c.counts[r] + 15) / 16 * 16);
-  for (auto& row : out) rows.push_back(row.data());
-  kernels.index_scores({.queries = c.q_latent.data() + area(first * c.heads, c.latent),
-                        .weights = c.weights.data() + area(first, c.heads),
-                        .keys = c.latents.bytes.data(),
-                        .format = c.format,
-                        .slots = c.order.data(),
-                        .counts = c.counts.data() + first,
-                        .rows = count,
-                        .heads = c.heads,
-                        .dim = c.latent,
-                        .scale = kScale,
-                        .scratch = scratch.data(),
-                        .out = rows.data()});
-  std::vector<float> all;
-  for (int r = 0; r < count; ++r) all.insert(all.end(), out[r].begin(), out[r].begin() + c.counts[first + r]);
-  return all;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) {
-           // The payload of a NaN is nobody's promise.
-           return (std::isnan(x) && std::isnan(y)) ||
-                  std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-         });
-}
-
-constexpr std::array kFormats{CacheFormat::kF32, CacheFormat::kBF16, CacheFormat::kF8};
-
-TEST(Invariance, AttentionAndIndexerHaveTheBitsOfScalar) {
-  for (const CacheFormat format : kFormats) {
-    for (const int latent : {16, 64, 80, 512}) {
-      for (const int heads : {1, 3, 6, 12}) {
-        for (const int count : {1, 15, 16, 17, 63, 64, 65, 200}) {
-          const Case c{latent, heads == 3 ? 80 : 16, heads, format, {count, count / 2 + 1}};
-          const auto expected = attend(scalar_kernels(), c);
-          const auto expected_scores = score(scalar_kernels(), c, 0, 2);
-          for (const Kernels* kernels : available_kernels()) {
-            EXPECT_TRUE(same_bits(attend(*kernels, c), expected))
-                << kernels->name << " " << latent << " " << heads << " " << count;
-            EXPECT_TRUE(same_bits(score(*kernels, c, 0, 2), expected_scores))
-                << kernels->name << " " << latent << " " << heads << " " << count;
-          }
+TEST(Invariance, AttentionHasTheBitsOfScalar) {
+  const Shape shapes[] = {grouped(1, 16),    grouped(2, 48),     grouped(3, 16),     grouped(7, 128),
+                          grouped(8, 128),   grouped(16, 48),    latent(1, 16, 16),  latent(3, 80, 80),
+                          latent(6, 64, 16), latent(12, 80, 16), latent(12, 512, 64)};
+  for (const CacheFormat format : kCacheFormats) {
+    for (const Shape& shape : shapes) {
+      for (const int count : {1, 15, 16, 17, 63, 64, 65, 200, kAttentionPart}) {
+        const Case c{.shape = shape, .format = format, .positions = count, .rows = 2};
+        const Ask ask{.counts = {count, count / 2 + 1}};
+        const Sums expected = attend(scalar_kernels(), c, ask);
+        for (const Kernels* kernels : available_kernels()) {
+          EXPECT_TRUE(same_bits(attend(*kernels, c, ask), expected))
+              << kernels->name << " " << shape.heads << " x " << shape.key_widths[0] << " + "
+              << shape.key_widths[1] << ", " << count << " positions";
         }
       }
     }
@@ -160,173 +140,184 @@ TEST(Invariance, AttentionAndIndexerHaveTheBitsOfScalar) {
 }
 
 TEST(Invariance, ARowAttendsTheSameAloneAndWithOthersWhateverTheHeads) {
-  for (const CacheFormat format : kFormats) {
-    // Unordered lengths, over several blocks and with a block's border between rows.
-    const Case c{48, 16, 7, format, {63, 64, 65, 190, 1}};
-    for (const Kernels* kernels : available_kernels()) {
-      std::vector<float> together(c.q_latent.size(), -7.0F);
-      std::vector<float> scores;
-      for (int r = 0; r < c.rows; ++r) {
-        const auto alone = attend(*kernels, c, r, 1, 0, c.heads);
-        std::copy_n(alone.begin() + r * c.heads * c.latent, c.heads * c.latent,
-                    together.begin() + r * c.heads * c.latent);
-        const auto of_row = score(*kernels, c, r, 1);
-        scores.insert(scores.end(), of_row.begin(), of_row.end());
-      }
-      for (int first = 0; first < c.rows; ++first) {
-        for (int count = 1; count <= std::min(kAttentionRows, c.rows - first); ++count) {
-          for (const auto& [head, heads] :
-               {std::pair{0, 7}, std::pair{0, 4}, std::pair{4, 3}, std::pair{6, 1}}) {
-            const auto some = attend(*kernels, c, first, count, head, heads);
-            for (int r = 0; r < c.rows; ++r) {
-              for (int h = 0; h < c.heads; ++h) {
-                const bool asked = r >= first && r < first + count && h >= head && h < head + heads;
-                for (int i = 0; i < c.latent; ++i) {
-                  const std::size_t at = area(r * c.heads + h, c.latent) + static_cast<std::size_t>(i);
-                  ASSERT_EQ(some[at], asked ? together[at] : -7.0F)
-                      << kernels->name << " row " << r << " of " << first << " + " << count << " head " << h;
+  for (const CacheFormat format : kCacheFormats) {
+    for (const Shape& shape : {latent(7, 48, 16), grouped(7, 32)}) {
+      // Unordered lengths, over several blocks and with a block's border between rows.
+      const std::vector<int> lengths{63, 64, 65, 190, 1};
+      const Case c{.shape = shape, .format = format, .positions = 190, .rows = 5};
+      for (const Kernels* kernels : available_kernels()) {
+        std::vector<Sums> alone;
+        for (int r = 0; r < c.rows; ++r) {
+          alone.push_back(
+              attend(*kernels, c, {.counts = {lengths[static_cast<std::size_t>(r)]}, .first_row = r}));
+        }
+        for (int first = 0; first < c.rows; ++first) {
+          for (int count = 1; count <= std::min(kAttentionRows, c.rows - first); ++count) {
+            for (const auto& [head, heads] :
+                 {std::pair{0, 7}, std::pair{0, 4}, std::pair{4, 3}, std::pair{6, 1}}) {
+              const Sums some = attend(*kernels, c,
+                                       {.counts = {lengths.begin() + first, lengths.begin() + first + count},
+                                        .first_row = first,
+                                        .first_head = head,
+                                        .heads = heads});
+              const std::size_t width = area(heads, shape.dim + 2);
+              for (int r = 0; r < count; ++r) {
+                Sums row = row_of(some, static_cast<std::size_t>(r), width);
+                Sums& whole = alone[static_cast<std::size_t>(first + r)];
+                const AttentionSums expected = view(whole, shape.heads);
+                const AttentionSums found = view(row, heads);
+                for (int h = 0; h < heads; ++h) {
+                  ASSERT_EQ(found.largest[h], expected.largest[head + h]) << kernels->name << " row " << r;
+                  ASSERT_EQ(found.sum[h], expected.sum[head + h]) << kernels->name << " row " << r;
                 }
+                ASSERT_TRUE(std::equal(found.out, found.out + area(heads, shape.dim),
+                                       expected.out + area(head, shape.dim)))
+                    << kernels->name << " row " << r << " of " << first << " + " << count << " head " << head;
               }
             }
           }
-          const auto some = score(*kernels, c, first, count);
-          std::ptrdiff_t before = 0;
-          for (int r = 0; r < first; ++r) before += c.counts[r];
-          EXPECT_TRUE(std::equal(some.begin(), some.end(), scores.begin() + before)) << kernels->name;
         }
       }
     }
   }
 }
 
-TEST(Attention, AgreesWithDoubleArithmetic) {
-  const Case c{64, 32, 3, CacheFormat::kBF16, {150, 40}};
-  const auto out = attend(scalar_kernels(), c);
-  const auto scores = score(scalar_kernels(), c, 0, 2);
+// Parts folded together are one softmax over all positions, within the rounding of its sums.
+TEST(Attention, FoldedPartsAreOneSoftmax) {
+  constexpr int kCount = 2 * kAttentionPart + 37;
   constexpr double kEps = 0x1p-24;
-  std::size_t next = 0;
-  for (int r = 0; r < c.rows; ++r) {
-    for (int t = 0; t < c.counts[r]; ++t, ++next) {
-      const auto slot = static_cast<std::size_t>(c.order[t]);
-      double sum = 0;
-      double size = 0;
-      for (int h = 0; h < c.heads; ++h) {
-        double dot = 0;
-        double dot_size = 0;
-        for (std::size_t i = 0; i < 64; ++i) {
-          const double product = static_cast<double>(c.q_latent[area(r * c.heads + h, 64) + i]) *
-                                 static_cast<double>(c.latents.values[slot * 64 + i]);
-          dot += product;
-          dot_size += std::fabs(product);
+  for (const Shape& shape : {latent(3, 64, 32), grouped(3, 48)}) {
+    for (const CacheFormat format : kCacheFormats) {
+      const Case c{.shape = shape, .format = format, .positions = kCount};
+      const auto fold_all = [&](const Kernels& kernels) {
+        Sums total = attend(kernels, c, {.counts = {kAttentionPart}});
+        for (int begin = kAttentionPart; begin < kCount; begin += kAttentionPart) {
+          Sums part =
+              attend(kernels, c, {.counts = {std::min(kAttentionPart, kCount - begin)}, .begin = begin});
+          kernels.fold_attention({.total = view(total, shape.heads),
+                                  .part = view(part, shape.heads),
+                                  .heads = shape.heads,
+                                  .dim = shape.dim});
         }
-        const double weight = c.weights[area(r, c.heads) + static_cast<std::size_t>(h)];
-        sum += weight * std::max(0.0, dot * static_cast<double>(kScale));
-        size += std::fabs(weight) * dot_size * static_cast<double>(kScale);
+        return total;
+      };
+      Sums total = fold_all(scalar_kernels());
+      for (const Kernels* kernels : available_kernels()) {
+        EXPECT_TRUE(same_bits(fold_all(*kernels), total)) << kernels->name;
       }
-      // 64 fused products, the scale, three heads: each rounds once, relative to what |products| bound.
-      EXPECT_NEAR(scores[next], sum, (64 + 1 + 3) * kEps * size);
-    }
-    for (int h = 0; h < c.heads; ++h) {
-      std::vector<double> s;
-      double largest = -INFINITY;
-      double score_error = 0;
-      for (int t = 0; t < c.counts[r]; ++t) {
-        const auto slot = static_cast<std::size_t>(c.order[t]);
-        double dot = 0;
-        double size = 0;
-        const auto add = [&](const std::vector<float>& q, const std::vector<float>& k, std::size_t width) {
-          for (std::size_t i = 0; i < width; ++i) {
-            const double product = static_cast<double>(q[area(r * c.heads + h, 1) * width + i]) *
-                                   static_cast<double>(k[slot * width + i]);
-            dot += product;
-            size += std::fabs(product);
+      const AttentionSums sums = view(total, shape.heads);
+      for (int h = 0; h < shape.heads; ++h) {
+        std::vector<double> p;
+        double largest = -INFINITY;
+        double score_error = 0;
+        for (int t = 0; t < kCount; ++t) {
+          double dot = 0;
+          double size = 0;
+          for (int plane = 0; plane < 2; ++plane) {
+            for (int i = 0; i < shape.key_widths[static_cast<std::size_t>(plane)]; ++i) {
+              const double product = c.query(plane, 0, h, i) * c.key(plane, t, i);
+              dot += product;
+              size += std::fabs(product);
+            }
           }
-        };
-        add(c.q_latent, c.latents.values, 64);
-        add(c.q_rope, c.ropes.values, 32);
-        s.push_back(dot * static_cast<double>(kScale));
-        largest = std::max(largest, s.back());
-        score_error = std::max(score_error, 97 * kEps * size * static_cast<double>(kScale));
-      }
-      double total = 0;
-      for (double& p : s) total += p = std::exp(p - largest);
-      for (std::size_t i = 0; i < 64; ++i) {
-        double value = 0;
-        double magnitude = 0;
-        for (int t = 0; t < c.counts[r]; ++t) {
-          const double v = c.latents.values[static_cast<std::size_t>(c.order[t]) * 64 + i];
-          value += s[t] / total * v;
-          magnitude += s[t] / total * std::fabs(v);
+          p.push_back(dot * static_cast<double>(kScale));
+          largest = std::max(largest, p.back());
+          // A score rounds once a product and once for its scale.
+          score_error = std::max(score_error, (shape.key_widths[0] + shape.key_widths[1] + 1) * kEps * size *
+                                                  static_cast<double>(kScale));
         }
-        // A weight errs relatively by its score's error, twice (its own and the total's), by the subtraction
-        // of the largest (scores are below 2^5) and by four units of the exponential; sum and total round
-        // once a key and once a block.
-        const double bound = (2 * score_error + (32 + 8 + 2 * c.counts[r] + 8) * kEps) * magnitude;
-        EXPECT_NEAR(out[area(r * c.heads + h, 64) + i], value, bound);
+        double sum = 0;
+        for (double& weight : p) sum += weight = std::exp(weight - largest);
+        for (int i = 0; i < shape.dim; ++i) {
+          double expected = 0;
+          double magnitude = 0;
+          for (int t = 0; t < kCount; ++t) {
+            expected += p[static_cast<std::size_t>(t)] / sum * c.value(t, i);
+            magnitude += p[static_cast<std::size_t>(t)] / sum * std::fabs(c.value(t, i));
+          }
+          const float value = sums.out[area(h, shape.dim) + static_cast<std::size_t>(i)] / sums.sum[h];
+          // A weight errs relatively by its score's error, twice (its own and the total's), by the
+          // subtraction of the largest (scores are below 2^5) and by four units of the exponential; sum and
+          // total round once a key, and with each part they are folded: a factor of four units and two
+          // roundings.
+          const double bound = (2 * score_error + (32 + 8 + 2 * kCount + 2 * 3 * 6) * kEps) * magnitude;
+          EXPECT_NEAR(value, expected, bound) << "head " << h << " value " << i;
+        }
       }
     }
   }
 }
 
-TEST(Attention, OverOnePositionReturnsItsLatent) {
-  const Case c{16, 16, 1, CacheFormat::kF32, {1}};
-  for (const Kernels* kernels : available_kernels()) {
-    const auto out = attend(*kernels, c);
-    for (int i = 0; i < 16; ++i)
-      EXPECT_EQ(out[i], c.latents.values[area(c.order[0], 16) + i]) << kernels->name;
+TEST(Attention, OverOnePositionReturnsItsValue) {
+  for (const Shape& shape : {latent(1, 16, 16), grouped(1, 16)}) {
+    const Case c{.shape = shape, .format = CacheFormat::kF32, .positions = 1};
+    for (const Kernels* kernels : available_kernels()) {
+      Sums sums = attend(*kernels, c, {.counts = {1}});
+      const AttentionSums found = view(sums, 1);
+      EXPECT_EQ(found.sum[0], 1.0F) << kernels->name;
+      for (int i = 0; i < 16; ++i) EXPECT_EQ(found.out[i], c.value(0, i)) << kernels->name;
+    }
   }
 }
 
-TEST(Attention, ScoresThatGrowFromBlockToBlockDoNotOverflow) {
-  Case c{16, 16, 2, CacheFormat::kF32, {256}};
+TEST(Attention, ScoresThatGrowFromKeyToKeyDoNotOverflow) {
+  Case c{.shape = latent(2, 16, 16), .format = CacheFormat::kF32, .positions = kAttentionPart};
   // The key of position t is t / 2 in each value: scores up to 2 * 16 * 127, far beyond the exponential's
   // range.
-  std::fill(c.q_latent.begin(), c.q_latent.end(), 10.0F);
-  for (int t = 0; t < 256; ++t) {
-    for (int i = 0; i < 16; ++i) {
-      const float value = static_cast<float>(t) / 2;
-      std::memcpy(&c.latents.bytes[4 * (area(c.order[t], 16) + i)], &value, 4);
-    }
+  std::fill(c.queries[0].begin(), c.queries[0].end(), 10.0F);
+  for (int t = 0; t < c.positions; ++t) {
+    for (int i = 0; i < 16; ++i)
+      c.keys[0].set(c.order[static_cast<std::size_t>(t)], i, static_cast<float>(t) / 2);
   }
   for (const Kernels* kernels : available_kernels()) {
-    // One half less in each of 16 values is 2^-23 of the weight and below: the last key is all there is.
-    for (const float v : attend(*kernels, c)) EXPECT_NEAR(v, 127.5F, 127.5F * 0x1p-20F) << kernels->name;
+    // In halves, the later one folded to the earlier.
+    constexpr int kHalf = kAttentionPart / 2;
+    Sums total = attend(*kernels, c, {.counts = {kHalf}});
+    Sums part = attend(*kernels, c, {.counts = {kHalf}, .begin = kHalf});
+    kernels->fold_attention({.total = view(total, 2), .part = view(part, 2), .heads = 2, .dim = 16});
+    const AttentionSums sums = view(total, 2);
+    for (std::size_t i = 0; i < area(2, 16); ++i) {
+      // One half less in each of 16 values is 2^-23 of the weight and below: the last key is all there is.
+      EXPECT_NEAR(sums.out[i] / sums.sum[i / 16], 127.5F, 127.5F * 0x1p-20F) << kernels->name;
+    }
   }
 }
 
-TEST(Attention, NeighboursThatAreNotNumbersDoNotSpread) {
-  Case c{16, 16, 2, CacheFormat::kF32, {20, 21}};
-  const auto clean = attend(scalar_kernels(), c);
-  const float nan = std::nanf("");
-  std::memcpy(&c.latents.bytes[4 * area(c.order[20], 16)], &nan, 4);  // seen by the second row only
-  for (const Kernels* kernels : available_kernels()) {
-    const auto out = attend(*kernels, c);
-    EXPECT_TRUE(std::equal(out.begin(), out.begin() + 32, clean.begin())) << kernels->name;
-    EXPECT_TRUE(std::all_of(out.begin() + 32, out.end(), [](float v) { return std::isnan(v); }))
-        << kernels->name;
+TEST(Attention, WhatARowDoesNotSeeCannotReachIt) {
+  for (const Shape& shape : {latent(2, 16, 16), grouped(2, 32)}) {
+    Case c{.shape = shape, .format = CacheFormat::kF32, .positions = 40, .rows = 2};
+    const Sums before = attend(scalar_kernels(), c, {.counts = {20, 40}});
+    c.keys[0].set(c.order[20], c.column(shape.key_widths[0]) + 3, std::numeric_limits<float>::quiet_NaN());
+    for (const Kernels* kernels : available_kernels()) {
+      const Sums after = attend(*kernels, c, {.counts = {20, 40}});
+      const std::size_t width = shape.sums_width();
+      EXPECT_TRUE(same_bits(row_of(after, 0, width), row_of(before, 0, width))) << kernels->name;
+      // The row that sees it shows it, once it is divided by its sum.
+      Sums seeing = row_of(after, 1, width);
+      for (int h = 0; h < shape.heads; ++h) EXPECT_TRUE(std::isnan(view(seeing, shape.heads).sum[h]));
+    }
   }
 }
 
 TEST(Attention, ReadsEveryCodeOfAnE4m3Cache) {
   // One position and one head: the output is the cached latent, NaN where the code says so.
-  Case c{256, 16, 1, CacheFormat::kF8, {1}};
-  for (int code = 0; code < 256; ++code) {
-    c.latents.bytes[area(c.order[0], 256) + static_cast<std::size_t>(code)] = static_cast<std::byte>(code);
-  }
-  std::fill(c.q_latent.begin(), c.q_latent.end(), 0.0F);
+  Case c{.shape = latent(1, 256, 16), .format = CacheFormat::kF8, .positions = 1};
+  std::byte* cached = c.keys[0].bytes.data() + area(c.order[0], 256);
+  for (int code = 0; code < 256; ++code) cached[code] = static_cast<std::byte>(code);
+  std::fill(c.queries[0].begin(), c.queries[0].end(), 0.0F);
   for (const Kernels* kernels : available_kernels()) {
-    const auto out = attend(*kernels, c);
     // A key with a NaN has the score NaN, so every value shows it.
-    EXPECT_TRUE(std::all_of(out.begin(), out.end(), [](float v) { return std::isnan(v); })) << kernels->name;
+    Sums sums = attend(*kernels, c, {.counts = {1}});
+    const float* out = view(sums, 1).out;
+    EXPECT_TRUE(std::all_of(out, out + 256, [](float v) { return std::isnan(v); })) << kernels->name;
   }
-  c.latents.bytes[area(c.order[0], 256) + 0x7F] = std::byte{0};
-  c.latents.bytes[area(c.order[0], 256) + 0xFF] = std::byte{0};
+  cached[0x7F] = cached[0xFF] = std::byte{0};
   for (const Kernels* kernels : available_kernels()) {
-    const auto out = attend(*kernels, c);
+    Sums sums = attend(*kernels, c, {.counts = {1}});
     for (int code = 0; code < 256; ++code) {
       const float expected =
           (code & 0x7F) == 0x7F ? 0.0F : tensor::e4m3_to_float(static_cast<std::uint8_t>(code));
-      EXPECT_EQ(out[static_cast<std::size_t>(code)], expected) << kernels->name << " code " << code;
+      EXPECT_EQ(view(sums, 1).out[code], expected) << kernels->name << " code " << code;
     }
   }
 }

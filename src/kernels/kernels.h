@@ -99,40 +99,14 @@ struct QuantizedTile {
 // How cached values are stored; kF8 is e4m3 without a scale.
 enum class CacheFormat : std::uint8_t { kF32, kBF16, kF8 };
 
-// Keys that attention takes at once. The greatest score so far is brought up to date once a block, and blocks
-// start at multiples of this, so the number is part of the result's definition.
-inline constexpr int kAttentionBlock = 64;
-inline constexpr int kAttentionRows = 4;  // query rows of one call that share a pass over the keys
+inline constexpr int kAttentionBlock = 64;  // keys whose values are widened to float at once
+inline constexpr int kAttentionRows = 4;    // query rows of one call that share a pass over the keys
 
-// Floats of scratch memory that latent_attention and index_scores want for calls of up to kAttentionRows
-// rows.
-constexpr std::size_t attention_scratch(int heads) {
+// Floats of scratch memory that index_scores wants for calls of up to kAttentionRows rows.
+constexpr std::size_t index_scratch(int heads) {
   return static_cast<std::size_t>(kAttentionBlock) * kAttentionBlock +
-         static_cast<std::size_t>(kAttentionRows) * static_cast<std::size_t>(heads) * (kAttentionBlock + 3);
+         static_cast<std::size_t>(kAttentionRows) * static_cast<std::size_t>(heads) * kAttentionBlock;
 }
-
-// Attention of some heads of some rows in the absorbed form of multi-head latent attention:
-//   s_t = (q_latent . c_t + q_rope . k_t) * scale;  out = softmax(s) c.
-// Softmax is the running one (Milakov and Gimelshein, arXiv 1805.02867) over blocks of kAttentionBlock keys
-// from the first to the last; a row's result does not depend on the other rows, nor on which heads are asked
-// for together. Each cached row is read once for all heads and rows of the call.
-struct LatentAttention {
-  const float* q_latent;     // [rows, row_heads, latent], from the first head asked for
-  const float* q_rope;       // [rows, row_heads, rope], likewise
-  const std::byte* latents;  // [slots, latent] cached c
-  const std::byte* ropes;    // [slots, rope] cached rotated key
-  CacheFormat format;
-  const std::int32_t* slots;   // [largest count] cache rows to attend to, in order of position
-  const std::int32_t* counts;  // [rows] row r attends to the first counts[r] of them, at least one
-  int rows;                    // 1..kAttentionRows
-  int row_heads;               // heads between one row and the next
-  int heads;                   // asked for
-  int latent;                  // multiple of 16
-  int rope;                    // multiple of 16
-  float scale;
-  float* scratch;  // [attention_scratch(heads)]
-  float* out;      // [rows, row_heads, latent], from the first head asked for
-};
 
 // Scores of the DSA lightning indexer: out_s = sum over h of w_h * relu(q_h . k_s * scale), heads ascending.
 struct IndexScores {
@@ -146,11 +120,11 @@ struct IndexScores {
   int heads;
   int dim;  // multiple of 16
   float scale;
-  float* scratch;     // [attention_scratch(heads)]
+  float* scratch;     // [index_scratch(heads)]
   float* const* out;  // [rows] of [counts[r] rounded up to 16]
 };
 
-struct GroupedAttention;  // grouped_attention.h
+struct AttentionPart;  // attention.h
 struct AttentionFold;
 
 struct Kernels {
@@ -182,10 +156,9 @@ struct Kernels {
   // y += a * x, fused.
   void (*axpy)(float a, const float* x, int n, float* y);
 
-  void (*latent_attention)(const LatentAttention&);
-  void (*index_scores)(const IndexScores&);
-  void (*grouped_attention)(const GroupedAttention&);
+  void (*attention_part)(const AttentionPart&);
   void (*fold_attention)(const AttentionFold&);
+  void (*index_scores)(const IndexScores&);
 
   // The machine's ceilings, for benchmarks that quote their share of them.
   // Reads `bytes` (a multiple of 256) as fast as loads allow; the result only keeps the loads alive.

@@ -60,9 +60,4 @@ int list_runs(const AttentionRows& rows, Take take, Alone alone, RowRun* out) {
   return runs;
 }
 
-// Slots of the positions 0..position of a sequence, in order, to out[position + 1].
-inline void list_slots(const cache::BlockTable& table, std::int32_t position, std::int32_t* out) {
-  for (std::int32_t t = 0; t <= position; ++t) out[t] = table.slot(t);
-}
-
 }  // namespace tagalong::nn

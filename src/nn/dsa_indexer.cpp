@@ -25,7 +25,7 @@ DsaWorkspace::DsaWorkspace(const DsaConfig& config, int max_rows, int max_contex
   for (int w = 0; w < worker_count; ++w) {
     lists.push_back({std::vector<std::int32_t>(context),
                      base::AlignedBuffer<float>(kernels::kAttentionRows * score_stride)});
-    scratch.emplace_back(kernels::attention_scratch(config.heads));
+    scratch.emplace_back(kernels::index_scratch(config.heads));
   }
 }
 

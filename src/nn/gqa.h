@@ -3,21 +3,18 @@
 //   q, k, v = W_q x, W_k x, W_v x; q and k normalised per head if the model does so (QK-norm), then rotated
 //   o_h = sum over t <= position of softmax((q_h . k_t) * scale) v_t;  out = W_o [o_0, o_1, ...]
 //
-// Prefill and decode are the same code: keys and values go into the cache first, and rows read them in parts
-// of kernels::kAttentionPart positions. A task is one key/value head for some consecutive rows of a sequence;
-// with fewer tasks than workers the parts of a row become tasks of their own. Parts are folded in order
-// either way, so that neither changes a bit.
+// Prefill and decode are the same code: keys and values go into the cache first, and rows read them there.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "cache/kv_store.h"
-#include "kernels/grouped_attention.h"
 #include "nn/attention_rows.h"
 #include "nn/context.h"
 #include "nn/linear.h"
+#include "nn/parted_attention.h"
 #include "nn/rope.h"
 
 namespace tagalong::nn {
@@ -31,9 +28,11 @@ struct GqaConfig {
   float norm_eps = 0;  // of QK-norm
   RopeStyle style = RopeStyle::kHalfSplit;
 
-  int group() const { return heads / kv_heads; }  // query heads of a key/value head
   int kv_width() const { return kv_heads * head_dim; }
   int q_width() const { return heads * head_dim; }
+  AttentionShape attention() const {
+    return {.heads = heads, .kv_heads = kv_heads, .key_widths = {head_dim}, .dim = head_dim, .scale = scale};
+  }
 };
 
 struct GqaWorkspace {
@@ -45,18 +44,7 @@ struct GqaWorkspace {
   base::AlignedBuffer<float> v;    // likewise
   base::AlignedBuffer<float> out;  // [rows, heads * head_dim]
   QuantizedRows scratch;           // [rows, wider of hidden and heads * head_dim]
-
-  std::vector<RowRun> runs;  // [rows]
-  // Where a task puts the sums of a part before they are folded, and those of one head's row once it is done.
-  struct Worker {
-    std::vector<std::int32_t> slots;  // [kAttentionPart]
-    std::vector<float> scratch;       // [grouped_attention_scratch()]
-    std::vector<float> part;          // [kAttentionRows][sums_width]
-    std::vector<float> total;         // likewise
-  };
-  std::vector<Worker> workers;
-  std::vector<float> parts;  // [workers][parts of the longest context][sums_width]
-  int sums_width = 0;        // floats of one row's AttentionSums for a group of heads
+  AttentionWorkspace attention;
 };
 
 class Gqa {
@@ -85,8 +73,6 @@ class Gqa {
  private:
   void project(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
                cache::KvStore& kv, const Planes& planes, GqaWorkspace& workspace) const;
-  void attend(const Context& context, const AttentionRows& rows, const cache::KvStore& kv,
-              const Planes& planes, GqaWorkspace& workspace) const;
 };
 
 }  // namespace tagalong::nn

@@ -91,7 +91,7 @@ std::vector<Row> plain(const Weights& w, const std::vector<Row>& xs) {
     values.push_back(multiply(w.v, xs[t]));
     Row heads(static_cast<std::size_t>(c.q_width()));
     for (int h = 0; h < c.heads; ++h) {
-      const int shared = h / c.group() * c.head_dim;
+      const int shared = h / (c.heads / c.kv_heads) * c.head_dim;
       Row p;
       double total = 0;
       for (std::size_t s = 0; s <= t; ++s) {

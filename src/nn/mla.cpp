@@ -1,22 +1,12 @@
 #include "nn/mla.h"
 
 #include <algorithm>
-#include <array>
 
 #include "nn/tile.h"
 
 namespace tagalong::nn {
 
 namespace {
-
-// Heads of an attention task: all of them if the rows alone keep the threads busy, otherwise fewer, a
-// multiple of what the kernel takes at once. The cached rows are read once a task; no result depends on it.
-int heads_per_task(int heads, int runs, int threads) {
-  constexpr int kLeast = 8;
-  const int tasks = 2 * threads;  // two each, so that unequal lengths even out
-  const int parts = std::clamp(tasks / std::max(runs, 1), 1, (heads + kLeast - 1) / kLeast);
-  return ((heads + parts - 1) / parts + 3) / 4 * 4;
-}
 
 std::size_t area(std::size_t a, int b) { return a * static_cast<std::size_t>(b); }
 
@@ -41,12 +31,7 @@ MlaWorkspace::MlaWorkspace(const MlaConfig& c, int max_rows, int max_context, in
       context(area(max_rows, c.heads * c.kv_lora)),
       heads(area(max_rows, c.heads * c.v)),
       scratch(max_rows, std::max({c.hidden, c.q_lora, c.heads * c.v})),
-      runs(static_cast<std::size_t>(max_rows)) {
-  for (int w = 0; w < worker_count; ++w) {
-    workers.push_back({std::vector<std::int32_t>(static_cast<std::size_t>(max_context)),
-                       base::AlignedBuffer<float>(kernels::attention_scratch(c.heads))});
-  }
-}
+      attention(c.attention(), max_rows, max_context, worker_count) {}
 
 void Mla::absorb(const tensor::WeightView& kv_b) {
   const int head_rows = config.nope + config.v;
@@ -116,52 +101,6 @@ void Mla::project(const Context& context, const AttentionRows& rows, const RopeA
   });
 }
 
-void Mla::attend(const Context& context, const AttentionRows& rows, const cache::KvStore& kv,
-                 const Planes& planes, const SlotSelection& selection, MlaWorkspace& w) const {
-  // A row that selects its own positions shares them with no other.
-  const auto selects = [&](int r) {
-    return sparsity != Sparsity::kDense && rows.positions[r] + 1 > selection.top_k();
-  };
-  const int runs = list_runs(
-      rows, [](int) { return true; }, selects, w.runs.data());
-  const int heads = heads_per_task(config.heads, runs, context.pool.size());
-  const int parts = (config.heads + heads - 1) / heads;
-  context.pool.run(runs * parts, [&](int task, int worker) {
-    const RowRun run = w.runs[task / parts];
-    const int first_head = task % parts * heads;
-    MlaWorkspace::Worker& scratch = w.workers[worker];
-    const std::int32_t* slots = scratch.slots.data();
-    std::array<std::int32_t, kernels::kAttentionRows> counts;
-    if (selects(run.first)) {
-      counts[0] = selection.top_k();
-      slots = selection.row(run.first);
-    } else {
-      std::int32_t last = 0;
-      for (int i = 0; i < run.count; ++i) {
-        counts[i] = rows.positions[run.first + i] + 1;
-        last = std::max(last, rows.positions[run.first + i]);
-      }
-      list_slots(rows.table(run.first), last, scratch.slots.data());
-    }
-    const std::size_t query = area(run.first, config.heads) + first_head;
-    context.kernels.latent_attention({.q_latent = w.q_latent.data() + query * config.kv_lora,
-                                      .q_rope = w.q_rope.data() + query * config.rope_width(),
-                                      .latents = kv.plane(planes.latent),
-                                      .ropes = kv.plane(planes.rope),
-                                      .format = cache_format(kv),
-                                      .slots = slots,
-                                      .counts = counts.data(),
-                                      .rows = run.count,
-                                      .row_heads = config.heads,
-                                      .heads = std::min(heads, config.heads - first_head),
-                                      .latent = config.kv_lora,
-                                      .rope = config.rope_width(),
-                                      .scale = config.scale,
-                                      .scratch = scratch.scratch.data(),
-                                      .out = w.context.data() + query * config.kv_lora});
-  });
-}
-
 void Mla::apply(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
                 cache::KvStore& kv, const Planes& planes, MlaWorkspace& w, DsaWorkspace& dsa,
                 SlotSelection& selection, float* out) const {
@@ -170,7 +109,15 @@ void Mla::apply(const Context& context, const AttentionRows& rows, const RopeAng
   if (indexer) {
     indexer->select(context, rows, angles, x, w.q_resid.data(), kv, planes.index, dsa, w.scratch, selection);
   }
-  attend(context, rows, kv, planes, selection, w);
+  attend(context, config.attention(),
+         {.rows = rows,
+          .kv = kv,
+          .queries = {w.q_latent.data(), w.q_rope.data()},
+          .key_planes = {planes.latent, planes.rope},
+          .value_plane = planes.latent,
+          .selection = sparsity == Sparsity::kDense ? nullptr : &selection,
+          .out = w.context.data()},
+         w.attention);
   context.pool.run(config.heads, [&](int h, int) {
     multiply_head(context, value_up[h], w.context.data() + area(h, config.kv_lora),
                   area(config.heads, config.kv_lora), count, w.heads.data() + area(h, config.v),

@@ -17,6 +17,7 @@
 #include "nn/context.h"
 #include "nn/dsa_indexer.h"
 #include "nn/linear.h"
+#include "nn/parted_attention.h"
 #include "nn/rope.h"
 
 namespace tagalong::nn {
@@ -35,6 +36,11 @@ struct MlaConfig {
 
   // Width of rotated queries and keys in buffers and cache: kernels want whole vectors, the rest is zero.
   int rope_width() const { return (rope + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes; }
+  // All heads share the latents, which are keys and values, and the rotated keys.
+  AttentionShape attention() const {
+    return {
+        .heads = heads, .kv_heads = 1, .key_widths = {kv_lora, rope_width()}, .dim = kv_lora, .scale = scale};
+  }
 };
 
 struct MlaWorkspace {
@@ -50,12 +56,7 @@ struct MlaWorkspace {
   base::AlignedBuffer<float> context;   // [rows, heads, kv_lora]
   base::AlignedBuffer<float> heads;     // [rows, heads * v]
   QuantizedRows scratch;                // [rows, widest input]
-  std::vector<RowRun> runs;             // [rows]
-  struct Worker {
-    std::vector<std::int32_t> slots;     // [max_context]
-    base::AlignedBuffer<float> scratch;  // of the attention kernel
-  };
-  std::vector<Worker> workers;
+  AttentionWorkspace attention;
 };
 
 // How a layer chooses the positions that it attends to.
@@ -100,8 +101,6 @@ class Mla {
  private:
   void project(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
                cache::KvStore& kv, const Planes& planes, MlaWorkspace& workspace) const;
-  void attend(const Context& context, const AttentionRows& rows, const cache::KvStore& kv,
-              const Planes& planes, const SlotSelection& selection, MlaWorkspace& workspace) const;
 };
 
 }  // namespace tagalong::nn

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/attention.h"
 #include "kernels/generic/unroll.h"
-#include "kernels/grouped_attention.h"
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 
@@ -21,7 +21,6 @@ namespace {
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
-#include "kernels/generic/grouped_attention.inl"
 
 struct Products {
   // Bytes are made unsigned by an offset, which the row's corrections take back.

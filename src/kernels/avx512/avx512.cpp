@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/attention.h"
 #include "kernels/generic/unroll.h"
-#include "kernels/grouped_attention.h"
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 
@@ -21,7 +21,6 @@ namespace {
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
-#include "kernels/generic/grouped_attention.inl"
 
 // The entries of `table` that the low and the high nibbles of 64 bytes name. vpermb looks at the low six bits
 // of an index, and the table repeats every 16, so the high nibble need not be masked off.

@@ -94,41 +94,6 @@ inline void copy_panel(const std::byte* rows, std::size_t row_bytes, const std::
   }
 }
 
-// What a head remembers from block to block.
-struct RunningSoftmax {
-  float largest;
-  float total;
-  float shrink;  // factor of the output so far
-};
-
-// Scores of `keys` keys, unscaled, become exp(score * scale - largest), zeros up to a multiple of 16.
-inline void soften(float* scores, int keys, float scale, RunningSoftmax& state) {
-  const int padded = whole_vectors(keys);
-  const float before = state.largest;
-  Vec greatest = broadcast(-__builtin_inff());
-  for (int t = 0; t < padded; t += kLanes) {
-    store(scores + t, load(scores + t) * broadcast(scale));
-    if (t + kLanes > keys) {
-      for (int i = keys; i < padded; ++i) scores[i] = -__builtin_inff();
-    }
-    greatest = max(greatest, load(scores + t));
-  }
-  const float block = largest(greatest);
-  state.largest = before > block ? before : block;
-  float shrink[kLanes];
-  store(shrink, exp_approx(broadcast(before - state.largest)));
-  state.shrink = shrink[0];
-  Vec sums = broadcast(0.0F);
-  for (int t = 0; t < padded; t += kLanes) {
-    store(scores + t, exp_approx(load(scores + t) - broadcast(state.largest)));
-    if (t + kLanes > keys) {
-      for (int i = keys; i < padded; ++i) scores[i] = 0.0F;
-    }
-    sums = sums + load(scores + t);
-  }
-  state.total = __builtin_fmaf(state.total, state.shrink, sum(sums));
-}
-
 inline int block_keys(int count, int first) {
   const int rest = count - first;
   return rest < kPanel ? rest : kPanel;
@@ -141,78 +106,103 @@ inline int largest_count(const std::int32_t* counts, int rows) {
 }
 
 // scores[r][h][0..64) += queries[r][h][first..+ width) times the turned panel, for rows that reach `block`.
-inline void score_panel(const float* queries, std::size_t row_stride, std::size_t head_stride, int rows,
-                        int heads, const std::int32_t* counts, int block, const float* panel, int width,
-                        float* scores) {
+// A row's heads follow each other: head_stride from one to the next.
+inline void score_panel(const float* const* queries, int first, std::size_t head_stride, int rows, int heads,
+                        const std::int32_t* counts, int block, const float* panel, int width, float* scores) {
   for (int r = 0; r < rows; ++r) {
     if (counts[r] <= block) continue;
-    multiply_heads(queries + r * row_stride, head_stride, heads, panel, width,
+    multiply_heads(queries[r] + first, head_stride, heads, panel, width,
                    whole_vectors(block_keys(counts[r], block)),
                    scores + static_cast<std::size_t>(r) * heads * kPanel, kPanel);
   }
 }
 
-template <CacheFormat kFormat>
-inline void latent_attention_of(const LatentAttention& a) {
-  const auto latent = static_cast<std::size_t>(a.latent);
-  const auto rope = static_cast<std::size_t>(a.rope);
-  const std::size_t row_heads = static_cast<std::size_t>(a.row_heads);
-  const std::size_t cells = static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(a.heads);
-  float* panel = a.scratch;
-  float* scores = panel + kPanel * kPanel;                                    // [rows, heads, 64]
-  auto* states = reinterpret_cast<RunningSoftmax*>(scores + cells * kPanel);  // [rows, heads]
-  for (std::size_t i = 0; i < cells; ++i) states[i] = {-__builtin_inff(), 0.0F, 0.0F};
-  for (int r = 0; r < a.rows; ++r) {
-    float* out = a.out + r * row_heads * latent;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(a.heads) * latent; i += kLanes)
-      store(out + i, broadcast(0.0F));
+// The scores of one head, unscaled, become exp(score * scale - largest), zeros up to a multiple of 16. They
+// lie in blocks of kPanel, `stride` from one to the next.
+inline void soften(float* scores, std::size_t stride, int keys, float scale, float& most, float& total) {
+  const auto at = [=](int t) { return scores + static_cast<std::size_t>(t / kPanel) * stride + t % kPanel; };
+  const auto pad = [=](float value) {
+    for (int t = keys; t < whole_vectors(keys); ++t) *at(t) = value;
+  };
+  Vec greatest = broadcast(-__builtin_inff());
+  for (int t = 0; t < keys; t += kLanes) {
+    store(at(t), load(at(t)) * broadcast(scale));
+    if (t + kLanes > keys) pad(-__builtin_inff());
+    greatest = max(greatest, load(at(t)));
   }
+  most = largest(greatest);
+  Vec sums = broadcast(0.0F);
+  for (int t = 0; t < keys; t += kLanes) {
+    store(at(t), exp_approx(load(at(t)) - broadcast(most)));
+    if (t + kLanes > keys) pad(0.0F);
+    sums = sums + load(at(t));
+  }
+  total = sum(sums);
+}
 
+template <CacheFormat kFormat>
+inline void attention_part_of(const AttentionPart& a) {
+  const auto dim = static_cast<std::size_t>(a.dim);
+  const std::size_t row_scores = static_cast<std::size_t>(a.heads) * kPanel;
+  const std::size_t block_scores = static_cast<std::size_t>(a.rows) * row_scores;
   const int count = largest_count(a.counts, a.rows);
+  float* panel = a.scratch;
+  float* all_scores = panel + kPanel * kPanel;  // [blocks of the part, rows, heads, 64]
   for (int block = 0; block < count; block += kPanel) {
-    const std::int32_t* slots = a.slots + block;
+    float* scores = all_scores + block / kPanel * block_scores;
     const int keys = block_keys(count, block);
-    for (std::size_t i = 0; i < cells * kPanel; i += kLanes) store(scores + i, broadcast(0.0F));
-    for (int i = 0; i < a.latent; i += kPanel) {
-      const int width = block_keys(a.latent, i);
-      turn_panel<kFormat>(a.latents, latent * Cached<kFormat>::kBytes, slots, keys, i, width, panel);
-      score_panel(a.q_latent + i, row_heads * latent, latent, a.rows, a.heads, a.counts, block, panel, width,
-                  scores);
-    }
-    for (int i = 0; i < a.rope; i += kPanel) {
-      const int width = block_keys(a.rope, i);
-      turn_panel<kFormat>(a.ropes, rope * Cached<kFormat>::kBytes, slots, keys, i, width, panel);
-      score_panel(a.q_rope + i, row_heads * rope, rope, a.rows, a.heads, a.counts, block, panel, width,
-                  scores);
-    }
-    for (std::size_t i = 0; i < cells; ++i) {
-      const int r = static_cast<int>(i) / a.heads;
-      if (a.counts[r] > block)
-        soften(scores + i * kPanel, block_keys(a.counts[r], block), a.scale, states[i]);
-    }
-    for (int i = 0; i < a.latent; i += kPanel) {
-      const int width = block_keys(a.latent, i);
-      copy_panel<kFormat>(a.latents, latent * Cached<kFormat>::kBytes, slots, keys, i, width, panel);
-      for (int r = 0; r < a.rows; ++r) {
-        if (a.counts[r] <= block) continue;
-        float* out = a.out + r * row_heads * latent + static_cast<std::size_t>(i);
-        const std::size_t cell = static_cast<std::size_t>(r) * static_cast<std::size_t>(a.heads);
-        for (int h = 0; h < a.heads; ++h) {
-          const Vec shrink = broadcast(states[cell + h].shrink);
-          float* head = out + h * latent;
-          for (int j = 0; j < width; j += kLanes) store(head + j, load(head + j) * shrink);
-        }
-        multiply_heads(scores + cell * kPanel, kPanel, a.heads, panel, block_keys(a.counts[r], block), width,
-                       out, latent);
+    for (std::size_t i = 0; i < block_scores; i += kLanes) store(scores + i, broadcast(0.0F));
+    for (const AttentionKeys& plane : a.keys) {
+      for (int i = 0; i < plane.width; i += kPanel) {
+        const int width = block_keys(plane.width, i);
+        turn_panel<kFormat>(plane.data, plane.stride, a.slots + block, keys, i, width, panel);
+        score_panel(plane.queries, i, static_cast<std::size_t>(plane.width), a.rows, a.heads, a.counts, block,
+                    panel, width, scores);
       }
     }
   }
+  for (int r = 0; r < a.rows; ++r) {
+    for (int h = 0; h < a.heads; ++h) {
+      soften(all_scores + r * row_scores + static_cast<std::size_t>(h) * kPanel, block_scores, a.counts[r],
+             a.scale, a.sums[r].largest[h], a.sums[r].sum[h]);
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(a.heads) * dim; i += kLanes) {
+      store(a.sums[r].out + i, broadcast(0.0F));
+    }
+  }
+  for (int block = 0; block < count; block += kPanel) {
+    const float* scores = all_scores + block / kPanel * block_scores;
+    for (int i = 0; i < a.dim; i += kPanel) {
+      const int width = block_keys(a.dim, i);
+      copy_panel<kFormat>(a.values, a.stride, a.slots + block, block_keys(count, block), i, width, panel);
+      for (int r = 0; r < a.rows; ++r) {
+        if (a.counts[r] <= block) continue;
+        multiply_heads(scores + r * row_scores, kPanel, a.heads, panel, block_keys(a.counts[r], block), width,
+                       a.sums[r].out + i, dim);
+      }
+    }
+  }
+}
 
-  for (std::size_t i = 0; i < cells; ++i) {
-    const std::size_t r = i / static_cast<std::size_t>(a.heads);
-    float* head = a.out + (r * row_heads + i % static_cast<std::size_t>(a.heads)) * latent;
-    const Vec total = broadcast(states[i].total);
-    for (std::size_t j = 0; j < latent; j += kLanes) store(head + j, load(head + j) / total);
+inline float first_lane(Vec a) {
+  float lanes[kLanes];
+  store(lanes, a);
+  return lanes[0];
+}
+
+void fold_attention(const AttentionFold& f) {
+  for (int h = 0; h < f.heads; ++h) {
+    const float before = f.total.largest[h];
+    const float added = f.part.largest[h];
+    const float most = before > added ? before : added;
+    const Vec old_factor = exp_approx(broadcast(before - most));
+    const Vec new_factor = exp_approx(broadcast(added - most));
+    f.total.largest[h] = most;
+    f.total.sum[h] =
+        __builtin_fmaf(f.total.sum[h], first_lane(old_factor), f.part.sum[h] * first_lane(new_factor));
+    for (int i = h * f.dim; i < (h + 1) * f.dim; i += kLanes) {
+      store(f.total.out + i, fma(load(f.total.out + i), old_factor, load(f.part.out + i) * new_factor));
+    }
   }
 }
 
@@ -224,13 +214,15 @@ inline void index_scores_of(const IndexScores& a) {
   float* panel = a.scratch;
   float* dots = panel + kPanel * kPanel;  // [rows, heads, 64]
   const int count = largest_count(a.counts, a.rows);
+  const float* queries[kAttentionRows];
+  for (int r = 0; r < a.rows; ++r) queries[r] = a.queries + static_cast<std::size_t>(r) * heads * dim;
   for (int block = 0; block < count; block += kPanel) {
     const int keys = block_keys(count, block);
     for (std::size_t i = 0; i < cells * kPanel; i += kLanes) store(dots + i, broadcast(0.0F));
     for (int i = 0; i < a.dim; i += kPanel) {
       const int width = block_keys(a.dim, i);
       turn_panel<kFormat>(a.keys, dim * Cached<kFormat>::kBytes, a.slots + block, keys, i, width, panel);
-      score_panel(a.queries + i, heads * dim, dim, a.rows, a.heads, a.counts, block, panel, width, dots);
+      score_panel(queries, i, dim, a.rows, a.heads, a.counts, block, panel, width, dots);
     }
     for (int r = 0; r < a.rows; ++r) {
       const float* weights = a.weights + static_cast<std::size_t>(r) * heads;
@@ -247,14 +239,14 @@ inline void index_scores_of(const IndexScores& a) {
   }
 }
 
-void latent_attention(const LatentAttention& a) {
+void attention_part(const AttentionPart& a) {
   switch (a.format) {
     case CacheFormat::kF32:
-      return latent_attention_of<CacheFormat::kF32>(a);
+      return attention_part_of<CacheFormat::kF32>(a);
     case CacheFormat::kBF16:
-      return latent_attention_of<CacheFormat::kBF16>(a);
+      return attention_part_of<CacheFormat::kBF16>(a);
     case CacheFormat::kF8:
-      return latent_attention_of<CacheFormat::kF8>(a);
+      return attention_part_of<CacheFormat::kF8>(a);
   }
 }
 

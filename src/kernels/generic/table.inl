@@ -16,10 +16,9 @@ constexpr Kernels make_table(std::string_view name) {
       .layer_norm = layer_norm,
       .silu_mul = silu_mul,
       .axpy = axpy,
-      .latent_attention = latent_attention,
-      .index_scores = index_scores,
-      .grouped_attention = grouped_attention,
+      .attention_part = attention_part,
       .fold_attention = fold_attention,
+      .index_scores = index_scores,
       .read_stream = read_stream,
       .multiply_peak = multiply_peak,
   };

@@ -5,9 +5,8 @@
 
 namespace tagalong::kernels::scalar {
 
-void latent_attention(const LatentAttention& a);
+void attention_part(const AttentionPart& a);
 void index_scores(const IndexScores& a);
-void grouped_attention(const GroupedAttention& a);
 void fold_attention(const AttentionFold& f);
 
 }  // namespace tagalong::kernels::scalar

@@ -80,10 +80,9 @@ constexpr Kernels kTable{
     .layer_norm = scalar::layer_norm,
     .silu_mul = scalar::silu_mul,
     .axpy = scalar::axpy,
-    .latent_attention = scalar::latent_attention,
-    .index_scores = scalar::index_scores,
-    .grouped_attention = scalar::grouped_attention,
+    .attention_part = scalar::attention_part,
     .fold_attention = scalar::fold_attention,
+    .index_scores = scalar::index_scores,
     .read_stream = scalar::read_stream,
     .multiply_peak = scalar::multiply_peak,
 };
