@@ -126,6 +126,7 @@ struct IndexScores {
 
 struct AttentionPart;  // attention.h
 struct AttentionFold;
+struct AttentionSums;
 
 struct Kernels {
   std::string_view name;  // "scalar", "avx2", "avx2_vnni", "avx512_vnni", "avx512"
@@ -158,6 +159,8 @@ struct Kernels {
 
   void (*attention_part)(const AttentionPart&);
   void (*fold_attention)(const AttentionFold&);
+  // Divides out [heads, dim] by sum. dim is a multiple of 16.
+  void (*finish_attention)(const AttentionSums& sums, int heads, int dim);
   void (*index_scores)(const IndexScores&);
 
   // The machine's ceilings, for benchmarks that quote their share of them.

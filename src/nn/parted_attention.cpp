@@ -200,11 +200,7 @@ void PartedAttention::fold(const Unit& unit, int part, float* from, int head, in
 // Divides by the sum of the weights.
 void PartedAttention::finish(const Unit& unit, int head, int heads) const {
   for (int m = 0; m < unit.run.count; ++m) {
-    const AttentionSums sums = total(unit.run.first + m, unit.head + head);
-    float* out = sums.out;
-    for (int h = 0; h < heads; ++h) {
-      for (int i = 0; i < shape_.dim; ++i, ++out) *out /= sums.sum[h];
-    }
+    context_.kernels.finish_attention(total(unit.run.first + m, unit.head + head), heads, shape_.dim);
   }
 }
 

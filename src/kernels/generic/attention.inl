@@ -206,6 +206,15 @@ void fold_attention(const AttentionFold& f) {
   }
 }
 
+void finish_attention(const AttentionSums& sums, int heads, int dim) {
+  for (int h = 0; h < heads; ++h) {
+    const Vec sum_of_weights = broadcast(sums.sum[h]);
+    for (int i = h * dim; i < (h + 1) * dim; i += kLanes) {
+      store(sums.out + i, load(sums.out + i) / sum_of_weights);
+    }
+  }
+}
+
 template <CacheFormat kFormat>
 inline void index_scores_of(const IndexScores& a) {
   const auto dim = static_cast<std::size_t>(a.dim);

@@ -18,6 +18,7 @@ constexpr Kernels make_table(std::string_view name) {
       .axpy = axpy,
       .attention_part = attention_part,
       .fold_attention = fold_attention,
+      .finish_attention = finish_attention,
       .index_scores = index_scores,
       .read_stream = read_stream,
       .multiply_peak = multiply_peak,

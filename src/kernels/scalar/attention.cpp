@@ -77,6 +77,10 @@ void fold_attention(const AttentionFold& f) {
   }
 }
 
+void finish_attention(const AttentionSums& sums, int heads, int dim) {
+  for (int i = 0; i < heads * dim; ++i) sums.out[i] /= sums.sum[i / dim];
+}
+
 void index_scores(const IndexScores& a) {
   for (int r = 0; r < a.rows; ++r) {
     for (int t = 0; t < a.counts[r]; ++t) {

@@ -8,5 +8,6 @@ namespace tagalong::kernels::scalar {
 void attention_part(const AttentionPart& a);
 void index_scores(const IndexScores& a);
 void fold_attention(const AttentionFold& f);
+void finish_attention(const AttentionSums& sums, int heads, int dim);
 
 }  // namespace tagalong::kernels::scalar

@@ -82,6 +82,7 @@ constexpr Kernels kTable{
     .axpy = scalar::axpy,
     .attention_part = scalar::attention_part,
     .fold_attention = scalar::fold_attention,
+    .finish_attention = scalar::finish_attention,
     .index_scores = scalar::index_scores,
     .read_stream = scalar::read_stream,
     .multiply_peak = scalar::multiply_peak,
