@@ -40,7 +40,7 @@ nn::GatedWeights random_network(int hidden, int intermediate, std::uint64_t seed
   const RandomMatrix gate(intermediate, hidden, random);
   const RandomMatrix up(intermediate, hidden, random);
   const RandomMatrix down(hidden, intermediate, random);
-  return {gate.view, up.view, down.view, arena};
+  return {gate.view, up.view, down.view, {.arena = arena}};
 }
 
 struct NamedShape {

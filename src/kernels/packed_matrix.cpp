@@ -41,6 +41,22 @@ void pack_float_tile(Format format, int t, int outputs, int inputs, const At& at
   }
 }
 
+// Tile `t` of a BF16 weight: its bits as they are, two inputs at a time.
+void pack_bf16_tile(const WeightView& w, int t, std::byte* out) {
+  constexpr std::size_t kBytes = sizeof(std::uint16_t);
+  const int inputs = static_cast<int>(w.shape[1]);
+  for (int r = 0; r < kRowTile && t * kRowTile + r < w.shape[0]; ++r) {
+    const std::byte* row = w.data + static_cast<std::size_t>(t * kRowTile + r) * inputs * kBytes;
+    for (int k = 0; k + 1 < inputs; k += 2) {
+      std::memcpy(out + bf16_index(r, k) * kBytes, row + k * kBytes, 2 * kBytes);
+    }
+    if (inputs % 2 != 0) {
+      const int last = inputs - 1;
+      std::memcpy(out + bf16_index(r, last) * kBytes, row + last * kBytes, kBytes);
+    }
+  }
+}
+
 std::size_t float_tile_bytes(Format format, int inputs) {
   return static_cast<std::size_t>(round_up(inputs, 2)) * kRowTile * (format == Format::kBF16 ? 2 : 4);
 }
@@ -115,6 +131,8 @@ void pack_tile(const WeightView& weight, int t, std::size_t step, std::byte* out
     }
   } else if (format == Format::kFP8) {
     pack_fp8_tile(weight, t, out);
+  } else if (format == Format::kBF16) {
+    pack_bf16_tile(weight, t, out);
   } else {
     const auto at = [&weight](int row, int k) { return tensor::weight_at(weight, row, k); };
     pack_float_tile(format, t, outputs, inputs, at, out);
@@ -163,7 +181,7 @@ void check_packable(const WeightView& w) {
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(const WeightView& weight, const std::shared_ptr<base::Arena>& arena)
+PackedMatrix::PackedMatrix(const WeightView& weight, const Packing& packing)
     : format_(packed_format(weight.format)),
       outputs_(static_cast<int>(weight.shape[0])),
       inputs_(static_cast<int>(weight.shape[1])),
@@ -171,11 +189,11 @@ PackedMatrix::PackedMatrix(const WeightView& weight, const std::shared_ptr<base:
       tile_bytes_(tile_size(format_, inputs_)),
       scale_(sum_factor(weight)) {
   check_packable(weight);
-  data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()), arena);
+  data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()), packing.arena);
   const std::size_t run = run_size(format_, inputs_);
-  for (int t = 0; t < tiles(); ++t) {
+  packing.run(tiles(), [&](int t, int) {
     pack_tile(weight, t, run, data_.data() + static_cast<std::size_t>(t) * tile_bytes_);
-  }
+  });
 }
 
 PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int inputs, Format format)
@@ -190,8 +208,7 @@ PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int input
   }
 }
 
-PackedPair::PackedPair(const WeightView& gate, const WeightView& up,
-                       const std::shared_ptr<base::Arena>& arena)
+PackedPair::PackedPair(const WeightView& gate, const WeightView& up, const Packing& packing)
     : format_(packed_format(gate.format)),
       outputs_(static_cast<int>(gate.shape[0])),
       inputs_(static_cast<int>(gate.shape[1])),
@@ -202,13 +219,13 @@ PackedPair::PackedPair(const WeightView& gate, const WeightView& up,
   CHECK(gate.shape == up.shape && gate.format == up.format, "{} and {}", gate.name, up.name);
   check_packable(gate);
   check_packable(up);
-  data_ = base::AlignedBuffer<std::byte>(2 * tile_bytes_ * static_cast<std::size_t>(tiles()), arena);
+  data_ = base::AlignedBuffer<std::byte>(2 * tile_bytes_ * static_cast<std::size_t>(tiles()), packing.arena);
   const std::size_t run = run_size(format_, inputs_);
-  for (int t = 0; t < tiles(); ++t) {
+  packing.run(tiles(), [&](int t, int) {
     std::byte* out = data_.data() + 2 * static_cast<std::size_t>(t) * tile_bytes_;
     pack_tile(gate, t, 2 * run, out);
     pack_tile(up, t, 2 * run, out + run);
-  }
+  });
 }
 
 }  // namespace tagalong::kernels

@@ -12,13 +12,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "base/aligned_buffer.h"
-#include "base/arena.h"
 #include "kernels/block_layout.h"
 #include "kernels/kernels.h"
+#include "kernels/packing.h"
 #include "tensor/weight_view.h"
 
 namespace tagalong::kernels {
@@ -32,8 +31,7 @@ class PackedMatrix {
   PackedMatrix() = default;
   // weight: [outputs, inputs]. Throws InputError naming the weight if its groups do not divide the inputs, if
   // FP8 factors do not follow tiles, or if an e4m3 value or an e8m0 scale is NaN.
-  explicit PackedMatrix(const tensor::WeightView& weight,
-                        const std::shared_ptr<base::Arena>& arena = nullptr);
+  explicit PackedMatrix(const tensor::WeightView& weight, const Packing& packing = {});
   // Row-major fp32 [outputs, inputs], kept as `format` (F32 or BF16).
   PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format);
 
@@ -66,8 +64,7 @@ class PackedPair {
  public:
   PackedPair() = default;
   // Both [outputs, inputs] and of one format; their tensor factors may differ.
-  PackedPair(const tensor::WeightView& gate, const tensor::WeightView& up,
-             const std::shared_ptr<base::Arena>& arena = nullptr);
+  PackedPair(const tensor::WeightView& gate, const tensor::WeightView& up, const Packing& packing = {});
 
   tensor::Format format() const { return format_; }
   int outputs() const { return outputs_; }  // of each

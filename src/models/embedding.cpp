@@ -1,22 +1,36 @@
 #include "models/embedding.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/kernels.h"
 
 namespace tagalong::models {
 
-Embedding::Embedding(const tensor::WeightView& weight) : view_(weight) {
+namespace {
+
+base::AlignedBuffer<std::byte> copy(const std::byte* from, std::size_t size,
+                                    const kernels::Packing& packing) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  base::AlignedBuffer<std::byte> to(size, packing.arena);
+  packing.run(static_cast<int>((size + kPiece - 1) / kPiece), [&](int piece, int) {
+    const std::size_t begin = static_cast<std::size_t>(piece) * kPiece;
+    std::memcpy(to.data() + begin, from + begin, std::min(kPiece, size - begin));
+  });
+  return to;
+}
+
+}  // namespace
+
+Embedding::Embedding(const tensor::WeightView& weight, const kernels::Packing& packing) : view_(weight) {
   const bool grouped = weight.scales.block != nullptr;
   const auto elements = static_cast<std::size_t>(weight.shape.elements());
   const std::size_t scale_bytes = grouped ? elements / kernels::kGroup : 0;
-  data_ = base::AlignedBuffer<std::byte>(tensor::format_bytes(weight.format, weight.shape.elements()) -
-                                         scale_bytes);
-  std::memcpy(data_.data(), weight.data, data_.size());
+  const std::size_t all_bytes = tensor::format_bytes(weight.format, weight.shape.elements());
+  data_ = copy(weight.data, all_bytes - scale_bytes, packing);
   view_.data = data_.data();
   if (grouped) {
-    scales_ = base::AlignedBuffer<std::byte>(scale_bytes);
-    std::memcpy(scales_.data(), weight.scales.block, scale_bytes);
+    scales_ = copy(weight.scales.block, scale_bytes, packing);
     view_.scales.block = scales_.data();
   }
 }

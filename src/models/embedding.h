@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/aligned_buffer.h"
+#include "kernels/packing.h"
 #include "tensor/weight_view.h"
 
 namespace tagalong::models {
@@ -14,7 +15,7 @@ class Embedding {
  public:
   Embedding() = default;
   // weight: [vocab, hidden]; its bytes are copied.
-  explicit Embedding(const tensor::WeightView& weight);
+  Embedding(const tensor::WeightView& weight, const kernels::Packing& packing);
 
   std::size_t bytes() const { return data_.size() + scales_.size(); }
 

@@ -22,13 +22,13 @@ const std::filesystem::path kQwen = kGolden / "qwen3_moe/bf16";
 
 // The message for a golden checkpoint with a changed config.
 std::string message_for(const std::filesystem::path& golden,
-                        const std::function<void(nlohmann::json&)>& change) {
+                        const std::function<void(nlohmann::json&)>& change, int threads = 1) {
   auto config = nlohmann::json::parse(std::ifstream(golden / "config.json"));
   change(config);
   const checkpoint::TestFolder folder;
   folder.write("config.json", config.dump());
   std::filesystem::copy_file(golden / "model.safetensors", folder.path() / "model.safetensors");
-  base::ThreadPool pool(1);
+  base::ThreadPool pool(threads);
   return refusal([&] {
     const auto file = checkpoint::Checkpoint::open(folder.path());
     load_model(file, {.kernels = kernels::select_kernels("auto"), .pool = pool});
@@ -104,6 +104,15 @@ TEST(LoadModel, NamesTheKeyThatIsWrongForQwen3) {
                              {"num_hidden_layers", 4, "model.layers.3"},
                              {"tie_word_embeddings", "yes", "'tie_word_embeddings'"},
                          });
+}
+
+// Every expert of a layer is wrong, and they are packed at the same time.
+TEST(LoadModel, NamesTheFirstWrongExpertWithAnyNumberOfThreads) {
+  for (const int threads : {1, 2, 5}) {
+    const std::string message = message_for(
+        kGlm, [](nlohmann::json& config) { config["moe_intermediate_size"] = 16; }, threads);
+    EXPECT_NE(message.find("'model.layers.1.mlp.experts.0.gate_proj.weight'"), std::string::npos) << message;
+  }
 }
 
 TEST(LoadModel, CountsBytesAndPlanes) {

@@ -1,18 +1,18 @@
 // Takes a model's weights out of a checkpoint, packed as the kernels read them, and lets go of the file's own
 // copy of what it has packed.
 //
-// Used by the thread that owns the pool, in the order of the model: what is wrong first in that order is what
-// is thrown, as InputError naming the tensor.
+// Used by the thread that owns the pool, in the order of the model. All threads of the pool pack: one after
+// another the tiles of a large matrix, or experts side by side. Whatever their number, what is thrown is what
+// is wrong first in the model's order, as InputError naming the tensor.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/thread_pool.h"
 #include "checkpoint/checkpoint.h"
+#include "kernels/packing.h"
 #include "models/embedding.h"
 #include "models/model.h"
 #include "nn/gated_experts.h"
@@ -44,9 +44,14 @@ class WeightLoader {
   void release() const { file_.release(); }
 
  private:
+  nn::GatedWeights network(const std::string& name, int hidden, int intermediate,
+                           const kernels::Packing& packing) const;
+
   const checkpoint::Checkpoint& file_;
   base::ThreadPool& pool_;
-  std::shared_ptr<base::Arena> arena_;  // of the networks
+  kernels::Packing dense_;     // by all threads, always on huge pages
+  kernels::Packing networks_;  // by all threads: of a network that stands alone
+  kernels::Packing experts_;   // by one thread each: they are tasks of the pool, which must not use it
 };
 
 // Calls load(e) for every expert from the pool's threads; the first error in order of e is thrown afterwards.

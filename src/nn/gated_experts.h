@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,8 +30,8 @@ struct GatedWeights {
   // of 16.
   GatedWeights() = default;
   GatedWeights(const tensor::WeightView& gate, const tensor::WeightView& up,
-               const tensor::WeightView& down_view, const std::shared_ptr<base::Arena>& arena = nullptr)
-      : gate_up(gate, up, arena), down(down_view, arena) {}
+               const tensor::WeightView& down_view, const kernels::Packing& packing = {})
+      : gate_up(gate, up, packing), down(down_view, packing) {}
 
   std::size_t bytes() const { return gate_up.bytes() + down.bytes(); }
 };

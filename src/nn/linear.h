@@ -13,7 +13,8 @@ namespace tagalong::nn {
 class Linear {
  public:
   Linear() = default;
-  explicit Linear(const tensor::WeightView& weight) : weight_(weight) {}
+  explicit Linear(const tensor::WeightView& weight, const kernels::Packing& packing = {})
+      : weight_(weight, packing) {}
 
   int inputs() const { return weight_.inputs(); }
   int outputs() const { return weight_.outputs(); }

@@ -1,0 +1,105 @@
+// Who packs a weight, and into which memory, changes no byte of it.
+#include "kernels/packed_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace tagalong::kernels {
+namespace {
+
+using tensor::Format;
+
+// Bytes that are finite numbers in any format, as values and as scales.
+std::vector<std::byte> plain_bytes(std::size_t size, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(size);
+  for (auto& b : bytes) b = static_cast<std::byte>(0x20 + random() % 32);
+  return bytes;
+}
+
+struct PlainWeight {
+  std::vector<std::byte> data;
+  std::vector<std::byte> scales;
+  tensor::WeightView view;
+
+  PlainWeight(Format format, int outputs, int inputs, std::uint32_t seed) {
+    view = {.name = "plain", .format = format, .shape = {outputs, inputs}};
+    // Room for a float each, whatever the format.
+    const auto elements = static_cast<std::size_t>(view.shape.elements());
+    data = plain_bytes(4 * elements, seed);
+    scales = plain_bytes(elements, seed + 1);
+    view.data = data.data();
+    if (block_layout(format) != nullptr) view.scales.block = scales.data();
+  }
+};
+
+constexpr Format kFormats[] = {Format::kF32,   Format::kF16,   Format::kBF16, Format::kFP8,
+                               Format::kNVFP4, Format::kMXFP4, Format::kQ8};
+
+bool same(const std::byte* a, const std::byte* b, std::size_t size) { return std::memcmp(a, b, size) == 0; }
+
+// Calls check(packing) for pools of several sizes, with and without an arena.
+template <typename Check>
+void with_other_packings(const Check& check) {
+  for (const int threads : {1, 2, 5}) {
+    base::ThreadPool pool(threads);
+    check(Packing{.pool = &pool});
+    const auto arena = std::make_shared<base::Arena>(base::Pages::kNormal);
+    check(Packing{.arena = arena, .pool = &pool});
+    check(Packing{.arena = arena});
+  }
+}
+
+TEST(PackedMatrix, IsTheSameWhoeverPacksIt) {
+  for (const Format format : kFormats) {
+    for (const int outputs : {1, 16, 17, 100}) {
+      const PlainWeight weight(format, outputs, 160, 7);
+      const PackedMatrix alone(weight.view);
+      with_other_packings([&](const Packing& packing) {
+        const PackedMatrix other(weight.view, packing);
+        ASSERT_EQ(other.bytes(), alone.bytes());
+        EXPECT_TRUE(same(other.tile(0), alone.tile(0), alone.bytes()))
+            << tensor::format_name(format) << " " << outputs;
+      });
+    }
+  }
+}
+
+TEST(PackedPair, IsTheSameWhoeverPacksIt) {
+  for (const Format format : kFormats) {
+    for (const int outputs : {1, 16, 17, 100}) {
+      const PlainWeight gate(format, outputs, 160, 8);
+      const PlainWeight up(format, outputs, 160, 9);
+      const PackedPair alone(gate.view, up.view);
+      with_other_packings([&](const Packing& packing) {
+        const PackedPair other(gate.view, up.view, packing);
+        ASSERT_EQ(other.bytes(), alone.bytes());
+        EXPECT_TRUE(same(other.tile(0), alone.tile(0), alone.bytes()))
+            << tensor::format_name(format) << " " << outputs;
+      });
+    }
+  }
+}
+
+// The bits of a BF16 weight are moved as they are; packed from its values it must come out the same.
+TEST(PackedMatrix, MovesTheBitsOfBf16) {
+  for (const int outputs : {1, 16, 21}) {
+    for (const int inputs : {1, 2, 31, 160}) {
+      const PlainWeight weight(Format::kBF16, outputs, inputs, 11);
+      std::vector<float> values;
+      for (int r = 0; r < outputs; ++r) {
+        for (int k = 0; k < inputs; ++k) values.push_back(tensor::weight_at(weight.view, r, k));
+      }
+      const PackedMatrix moved(weight.view);
+      const PackedMatrix converted(values, outputs, inputs, Format::kBF16);
+      ASSERT_EQ(moved.bytes(), converted.bytes());
+      EXPECT_TRUE(same(moved.tile(0), converted.tile(0), moved.bytes())) << outputs << " x " << inputs;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tagalong::kernels
