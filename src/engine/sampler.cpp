@@ -35,6 +35,12 @@ float exp_of_negative(float x) {
   return x > -87.0F ? p * scale : 0.0F;
 }
 
+// The comparison sends NaN to the lowest float.
+float finite(float logit) {
+  const float value = logit > -kLargest ? logit : -kLargest;
+  return value < kLargest ? value : kLargest;
+}
+
 // In [0, 1): a function of seed and position alone, so that a recomputed sequence draws the same tokens.
 double uniform(std::uint64_t seed, int position) {
   const std::uint64_t stream = base::split_mix(seed + base::kSplitMixStep);
@@ -54,12 +60,7 @@ TokenLogprob Sampler::pick(std::span<const float> logits, const SamplingParams& 
                            std::span<TokenLogprob> top) {
   CHECK(logits.size() == values_.size(), "{} logits for {} tokens", logits.size(), values_.size());
   CHECK(top.size() <= values_.size(), "top {} of {} tokens", top.size(), values_.size());
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    // The comparison sends NaN to the lowest float.
-    values_[i] = logits[i] > -kLargest ? std::min(logits[i], kLargest) : -kLargest;
-  }
-  const auto best = std::max_element(values_.begin(), values_.end());
-  const float highest = *best;
+  const float highest = take(logits);
   const double total = weigh(highest, 1);
   const auto logprob = [&](std::int32_t id) {
     const double value = double{values_[static_cast<std::size_t>(id)]} - highest - std::log(total);
@@ -68,6 +69,7 @@ TokenLogprob Sampler::pick(std::span<const float> logits, const SamplingParams& 
   fill_top(top);
   for (TokenLogprob& entry : top) entry.logprob = logprob(entry.id);
 
+  const auto best = std::find(values_.begin(), values_.end(), highest);
   auto id = static_cast<std::int32_t>(best - values_.begin());
   if (params.temperature > 0) {
     filter(params, params.temperature == 1 ? total : weigh(highest, params.temperature));
@@ -83,6 +85,26 @@ TokenLogprob Sampler::pick(std::span<const float> logits, const SamplingParams& 
     }
   }
   return {id, logprob(id)};
+}
+
+float Sampler::take(std::span<const float> logits) {
+  // Many maxima, because one chain of comparisons would wait for each before it.
+  constexpr std::size_t kLanes = 16;
+  float highest[kLanes];
+  std::fill_n(highest, kLanes, -kLargest);
+  std::size_t i = 0;
+  for (; i + kLanes <= values_.size(); i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float value = finite(logits[i + lane]);
+      values_[i + lane] = value;
+      highest[lane] = value > highest[lane] ? value : highest[lane];
+    }
+  }
+  for (; i < values_.size(); ++i) {
+    values_[i] = finite(logits[i]);
+    highest[0] = std::max(highest[0], values_[i]);
+  }
+  return *std::max_element(highest, highest + kLanes);
 }
 
 double Sampler::weigh(float highest, float temperature) {

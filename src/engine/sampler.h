@@ -34,6 +34,8 @@ class Sampler {
                     std::span<TokenLogprob> top = {});
 
  private:
+  // Fills values_; returns the highest.
+  float take(std::span<const float> logits);
   // Fills weights_ with exp((value - highest) / temperature); returns their sum.
   double weigh(float highest, float temperature);
   // Leaves in kept_ what survives top_k, top_p and min_p; `total` is the sum of weights_.
