@@ -27,6 +27,7 @@ constexpr std::array kFields{
     Field{"activate_workers", &Tuning::activate_workers, 0, kMaxTuningWorkers},
     Field{"project_workers", &Tuning::project_workers, 0, kMaxTuningWorkers},
     Field{"prefetch", &Tuning::prefetch, 0, kMaxPrefetch},
+    Field{"attention_tasks", &Tuning::attention_tasks, 1, kMaxAttentionTasks},
 };
 
 constexpr std::string_view kSchedule = "schedule";

@@ -12,10 +12,11 @@
 namespace tagalong::kernels {
 
 inline constexpr int kMaxTaskTiles = 64;
+inline constexpr int kMaxAttentionTasks = 64;
 inline constexpr int kMaxTuningWorkers = 4096;
 inline constexpr int kMaxPrefetch = 1 << 16;
 
-// How a pass over gated experts is cut and dealt.
+// How passes over gated experts and over cached keys are cut and dealt.
 struct Tuning {
   int row_tile = kMaxRows;   // activation rows of one tile call
   int activate_tiles = 1;    // tiles of 16 intermediate units in a task of the first phase
@@ -24,11 +25,13 @@ struct Tuning {
   int project_workers = 0;
   base::Schedule schedule = base::Schedule::kStatic;
   int prefetch = 6912;  // bytes between the weights that are asked for and those multiplied; 0: none are
+  // Tasks for each thread that attention is cut into where rows are few: by parts of keys, then by heads.
+  int attention_tasks = 2;
 
   bool operator==(const Tuning&) const = default;
 };
 
-// "row_tile=8,activate_tiles=1,...,schedule=static,prefetch=1024": all fields by name.
+// "row_tile=8,activate_tiles=1,...,schedule=static,prefetch=6912,attention_tasks=2": all fields by name.
 std::string to_string(const Tuning& tuning);
 // The same text, or a part of it: fields that it does not name keep their defaults. Throws base::InputError
 // naming the text, the field and its range.

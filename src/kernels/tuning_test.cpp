@@ -31,7 +31,8 @@ TEST(Tuning, IsWrittenAndReadBack) {
                    .activate_workers = 5,
                    .project_workers = 1,
                    .schedule = base::Schedule::kStealing,
-                   .prefetch = 65536};
+                   .prefetch = 65536,
+                   .attention_tasks = 64};
   EXPECT_EQ(parse_tuning(to_string(odd)), odd);
   EXPECT_EQ(parse_tuning("prefetch=64,row_tile=2"), (Tuning{.row_tile = 2, .prefetch = 64}));
 }
@@ -52,11 +53,11 @@ TEST(Tuning, RefusesWhatItDoesNotKnow) {
             "tuning 'schedule=random': schedule is 'random', expected static or stealing");
   EXPECT_EQ(message("speed=1"),
             "tuning 'speed=1': no setting 'speed'; known: schedule, row_tile, activate_tiles, project_tiles, "
-            "activate_workers, project_workers, prefetch");
+            "activate_workers, project_workers, prefetch, attention_tasks");
   EXPECT_EQ(message("prefetch"), "tuning 'prefetch': 'prefetch' is not NAME=VALUE");
-  for (const char* text :
-       {"row_tile=0", "activate_tiles=0", "project_tiles=65", "activate_workers=-1", "project_workers=5000",
-        "prefetch=-64", "row_tile=", "row_tile=2x", ",", "=", "row_tile=99999999999999"}) {
+  for (const char* text : {"row_tile=0", "activate_tiles=0", "project_tiles=65", "activate_workers=-1",
+                           "project_workers=5000", "prefetch=-64", "attention_tasks=0", "attention_tasks=65",
+                           "row_tile=", "row_tile=2x", ",", "=", "row_tile=99999999999999"}) {
     EXPECT_NE(message(text), "accepted") << text;
   }
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <list>
 
+#include "kernels/tuning_testing.h"
 #include "nn/nn_testing.h"
 
 namespace tagalong::nn {
@@ -128,27 +129,16 @@ TEST(GatedExperts, InvarianceUnderThreadsAndNeighbours) {
   }
 }
 
-// Settings of any kind, odd ones first: more tiles and workers than there are, prefetches past the end.
 TEST(GatedExperts, InvarianceUnderTuning) {
   for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
     const Experts experts(format, {32, 80, 96});
     const auto x = random_values(kRows * kHidden, 4);
     const auto expected = run(experts, some_entries(), 1, x);
     std::mt19937 random(5);
-    const auto below = [&random](int n) {
-      return static_cast<int>(random() % static_cast<std::uint32_t>(n));
-    };
     for (int trial = 0; trial < 60; ++trial) {
-      const kernels::Tuning tuning{
-          .row_tile = 1 + below(kernels::kMaxRows),
-          .activate_tiles = trial % 3 == 0 ? kernels::kMaxTaskTiles : 1 + below(5),
-          .project_tiles = trial % 5 == 0 ? kernels::kMaxTaskTiles : 1 + below(5),
-          .activate_workers = below(6),
-          .project_workers = below(6),
-          .schedule = trial % 2 == 0 ? base::Schedule::kStealing : base::Schedule::kStatic,
-          .prefetch = below(3) == 0 ? 0 : 1 + below(kernels::kMaxPrefetch)};
+      const kernels::Tuning tuning = kernels::random_tuning(random);
       ASSERT_EQ(kernels::parse_tuning(kernels::to_string(tuning)), tuning);  // a setting that may occur
-      const int threads = 1 + below(4);
+      const int threads = 1 + trial % 4;
       EXPECT_TRUE(same_bits(run(experts, some_entries(), threads, x, tuning), expected))
           << tensor::format_name(format) << " trial " << trial << ", " << threads << " threads";
     }

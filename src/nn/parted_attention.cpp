@@ -14,9 +14,6 @@ using kernels::kAttentionRows;
 
 namespace {
 
-// Tasks for each thread that rows, parts and heads are cut into, so that unequal lengths even out.
-constexpr int kTasksPerThread = 2;
-
 // A panel of keys is made for at least so many heads, or making it would cost as much as using it; a multiple
 // of what the kernel takes at once.
 constexpr int kLeastHeads = 8;
@@ -209,7 +206,7 @@ bool PartedAttention::cut() {
   const int threads = context_.pool.size();
   heads_ = shape_.group();
   if (threads == 1) return false;
-  const int wanted = kTasksPerThread * threads;
+  const int wanted = context_.tuning.attention_tasks * threads;
   int all_parts = 0;
   std::int64_t work = 0;  // rows times parts
   int most = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernels/tuning_testing.h"
 #include "nn/nn_testing.h"
 
 namespace tagalong::nn {
@@ -202,6 +203,28 @@ TEST(PartedAttention, InvarianceUnderThreadsAndNeighbours) {
               << shape.kv_heads << " heads of keys, rows " << first << " + " << count << ", " << threads
               << " threads" << (selects ? ", chosen positions" : "");
         }
+      }
+    }
+  }
+}
+
+TEST(PartedAttention, InvarianceUnderTuning) {
+  for (const AttentionShape& shape : {kLatent, kGrouped}) {
+    const Scene scene(shape, mixed_rows());
+    const auto& kernels = kernels::select_kernels("auto");
+    std::mt19937 random(5);
+    for (const bool selects : {false, true}) {
+      const auto all = scene.attend_to(0, scene.rows(), kernels, 1, selects);
+      for (int trial = 0; trial < 60; ++trial) {
+        const kernels::Tuning tuning = kernels::random_tuning(random);
+        const std::size_t first = random() % scene.rows();
+        const std::size_t count = 1 + random() % (scene.rows() - first);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first * scene.out_width());
+        const std::vector<float> expected(begin,
+                                          begin + static_cast<std::ptrdiff_t>(count * scene.out_width()));
+        const int threads = 1 + trial % 7;
+        EXPECT_TRUE(same_bits(scene.attend_to(first, count, kernels, threads, selects, tuning), expected))
+            << to_string(tuning) << ", rows " << first << " + " << count << ", " << threads << " threads";
       }
     }
   }

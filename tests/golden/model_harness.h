@@ -68,7 +68,8 @@ class ModelHarness {
   }
 
   // One step: the next `counts[i]` tokens of sequence i, all in one batch.
-  void step(const std::vector<int>& counts, routing::RowRole role = routing::RowRole::kPrefill) {
+  void step(const std::vector<int>& counts, routing::RowRole role = routing::RowRole::kPrefill,
+            const kernels::Tuning& tuning = {}) {
     models::Batch batch;
     std::vector<std::pair<std::size_t, std::int32_t>> owner;
     for (std::size_t i = 0; i < sequences_.size(); ++i) {
@@ -91,7 +92,8 @@ class ModelHarness {
                                       .kv = *kv_,
                                       .policy = options_.policy,
                                       .routing = options_.routing,
-                                      .observer = &observer};
+                                      .observer = &observer,
+                                      .tuning = tuning};
     model_->forward(batch, context, *workspace_, logits);
     append(owner, logits, [&](std::size_t i) -> std::vector<float>& { return traces_[i].logits; });
   }

@@ -1,5 +1,5 @@
 // Law 1 for models: with exact routing the logits of a row do not depend, to the last bit, on the other rows
-// of its batch, on how its sequence was cut into steps, on the threads or on the instruction set.
+// of its batch, on how its sequence was cut into steps, on the threads, the tuning or the instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "golden/model_harness.h"
+#include "kernels/attention.h"
 #include "kernels/select.h"
+#include "kernels/tuning_testing.h"
 
 namespace tagalong {
 namespace {
@@ -121,6 +123,36 @@ TEST_P(ModelInvariance, AnyThreadsAndInstructionSet) {
       for (std::size_t i = 0; i < sequences.size(); ++i) {
         EXPECT_TRUE(same_bits(model.traces()[i].logits, expected[i])) << "sequence " << i;
       }
+    }
+  }
+}
+
+TEST_P(ModelInvariance, AnyTuning) {
+  ModelHarness model(
+      directory(),
+      {.kernels = kernels::select_kernels("auto"), .threads = 3, .kv_type = cache::KvType::kBF16});
+  // More than one part of keys where the model may have so many positions.
+  const int length = std::min(model.info().max_context, kernels::kAttentionPart + 30);
+  const std::vector<Tokens> sequences{random_tokens(model, length), random_tokens(model, kLength)};
+  const std::vector<Logits> expected{whole(model, sequences[0]), whole(model, sequences[1])};
+  for (int round = 0; round < 3; ++round) {
+    model.start(sequences);
+    std::vector<std::string> tunings;
+    for (std::vector<int> left{length, kLength}; left[0] > 0;) {
+      // Short steps at the end, where a row has the most keys.
+      const int longest = left[0] > 12 ? 40 : 1;
+      std::vector<int> counts;
+      for (int& n : left) {
+        counts.push_back(std::min(n, longest));
+        n -= counts.back();
+      }
+      const kernels::Tuning tuning = kernels::random_tuning(random_);
+      tunings.push_back(kernels::to_string(tuning));
+      model.step(counts, RowRole::kPrefill, tuning);
+    }
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_TRUE(same_bits(model.traces()[i].logits, expected[i]))
+          << "sequence " << i << ", steps of " << testing::PrintToString(tunings);
     }
   }
 }
