@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cctype>
 #include <future>
+#include <optional>
+#include <vector>
 
+#include "attention_timer.h"
 #include "base/error.h"
 #include "ceilings.h"
 #include "layer_timer.h"
@@ -48,9 +51,10 @@ bool ordinary_pages_win(const nn::Moe& like, const kernels::Kernels& kernels, ba
 
 }  // namespace
 
-TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Kernels& kernels,
-                       base::ThreadPool& pool, TuneEffort effort) {
+TuneRecords tune_model(const models::Model& model, const kernels::Kernels& kernels, base::ThreadPool& pool,
+                       TuneEffort effort) {
   const auto measure = [&] {
+    const std::vector<const nn::Moe*> layers = model.moe_layers();
     pool.pin_caller();
     double stream = 0;
     {
@@ -59,14 +63,19 @@ TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Ke
       stream = ceilings.bytes_per_second();
     }
     LayerTimer timer(layers, kernels, pool, Tuner::most_rows(effort));
+    // One thread has nothing to share.
+    std::optional<AttentionTimer> attention;
+    if (pool.size() > 1) {
+      attention.emplace(model.info().attention, model.info().most_attended, kernels, pool,
+                        Tuner::most_attention_rows());
+    }
     TuneRecords records;
     if (effort == TuneEffort::kFull) {
       records.huge_pages = !ordinary_pages_win(*layers.front(), kernels, pool);
     }
-    records.shapes[tune_shape(*layers.front(), pool.size())] =
-        Tuner(timer, pool.size()).tune(effort, stream, [](const std::string& text) {
-          spdlog::info("{}", text);
-        });
+    Tuner tuner(timer, attention ? &*attention : nullptr, pool.size());
+    records.shapes[tune_shape(model, pool.size())] =
+        tuner.tune(effort, stream, [](const std::string& text) { spdlog::info("{}", text); });
     return records;
   };
   // On a thread of its own, which is bound to its core as the engine's will be: threads that this one starts
@@ -74,13 +83,17 @@ TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Ke
   return std::async(std::launch::async, measure).get();
 }
 
-std::string tune_shape(const nn::Moe& layer, int threads) {
+std::string tune_shape(const models::Model& model, int threads) {
+  const nn::Moe& layer = *model.moe_layers().front();
+  const nn::AttentionShape& attention = model.info().attention;
   const nn::GatedWeights& expert = layer.experts.front();
   std::string format(tensor::format_name(expert.gate_up.format()));
   for (char& c : format) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const int shared = layer.spec.fused_shared_experts > 0 ? layer.experts.back().gate_up.outputs() : 0;
-  return fmt::format("{} {}x{} {}x{} shared {} threads {}", format, layer.spec.experts, layer.spec.top_k,
-                     expert.gate_up.inputs(), expert.gate_up.outputs(), shared, threads);
+  return fmt::format("{} {}x{} {}x{} shared {} attention {}/{} {}/{} threads {}", format, layer.spec.experts,
+                     layer.spec.top_k, expert.gate_up.inputs(), expert.gate_up.outputs(), shared,
+                     attention.heads, attention.kv_heads, attention.key_widths[0] + attention.key_widths[1],
+                     attention.dim, threads);
 }
 
 AutoTune::AutoTune(const kernels::Kernels& kernels) : kernels_(kernels) {
@@ -101,13 +114,12 @@ AutoTune::AutoTune(const kernels::Kernels& kernels) : kernels_(kernels) {
 }
 
 kernels::TuningTable AutoTune::table(const models::Model& model, base::ThreadPool& pool) {
-  const std::vector<const nn::Moe*> layers = model.moe_layers();
-  if (layers.empty()) return {};
-  const std::string shape = tune_shape(*layers.front(), pool.size());
+  if (model.moe_layers().empty()) return {};
+  const std::string shape = tune_shape(model, pool.size());
   if (!records_.shapes.contains(shape)) {
     spdlog::info(
         "first start of this shape of model here: measuring for up to ten seconds (--tune off skips it)");
-    const TuneRecords found = tune_model(layers, kernels_, pool, TuneEffort::kQuick);
+    const TuneRecords found = tune_model(model, kernels_, pool, TuneEffort::kQuick);
     records_.shapes[shape] = found.shapes.at(shape);
     if (store_) {
       try {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/arena.h"
@@ -19,8 +18,9 @@
 
 namespace tagalong::tools {
 
-// What a shape's entries are filed under: "nvfp4 128x8 2048x768 shared 0 threads 2".
-std::string tune_shape(const nn::Moe& layer, int threads);
+// What a model's entries are filed under: "nvfp4 128x8 2048x768 shared 0 attention 32/4 128/128 threads 2".
+// The model has MoE layers.
+std::string tune_shape(const models::Model& model, int threads);
 
 class AutoTune {
  public:
@@ -39,8 +39,9 @@ class AutoTune {
   TuneRecords records_;
 };
 
-// Measures the MoE layers of the model, at least one, in the pool. Writes what it does to the log.
-TuneRecords tune_model(std::span<const nn::Moe* const> layers, const kernels::Kernels& kernels,
-                       base::ThreadPool& pool, TuneEffort effort);
+// Measures the model's MoE layers, of which there is one at least, and attention of its shape, in the pool.
+// Writes what it does to the log.
+TuneRecords tune_model(const models::Model& model, const kernels::Kernels& kernels, base::ThreadPool& pool,
+                       TuneEffort effort);
 
 }  // namespace tagalong::tools

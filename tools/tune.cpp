@@ -25,22 +25,27 @@ struct TuneOptions {
   std::filesystem::path import_from;
 };
 
+std::string measured(double microseconds) {
+  return microseconds == 0 ? "-" : fmt::format("{:.1f}", microseconds);
+}
+
 void print_entries(const std::string& shape, const std::map<int, TuneEntry>& entries) {
-  fmt::print("{}\n{:>6} {:>12} {:>12} {:>8} {:>8} {:>9}  {}\n", shape, "batch", "us/layer", "default us",
-             "spread", "GB/s", "of stream", "settings");
+  fmt::print("{}\n{:>6} {:>12} {:>12} {:>8} {:>8} {:>9} {:>12} {:>12}  {}\n", shape, "batch", "us/experts",
+             "default us", "spread", "GB/s", "of stream", "us/attention", "default us", "settings");
   for (const auto& [rows, entry] : entries) {
-    fmt::print("{:>6} {:>12.1f} {:>12.1f} {:>7.0f}% {:>8.1f} {:>8.0f}%  {}\n", rows, entry.microseconds,
-               entry.default_microseconds, 100 * entry.spread, entry.bytes_per_second / 1e9,
-               100 * entry.share_of_stream, to_string(entry.tuning));
+    fmt::print("{:>6} {:>12.1f} {:>12.1f} {:>7.0f}% {:>8.1f} {:>8.0f}% {:>12} {:>12}  {}\n", rows,
+               entry.microseconds, entry.default_microseconds, 100 * entry.spread,
+               entry.bytes_per_second / 1e9, 100 * entry.share_of_stream,
+               measured(entry.attention_microseconds), measured(entry.attention_default_microseconds),
+               to_string(entry.tuning));
   }
 }
 
 void tune(const TuneOptions& options) {
   LoadedModel loaded(options.model);
-  const std::vector<const nn::Moe*> layers = loaded.model->moe_layers();
-  if (layers.empty())
+  if (loaded.model->moe_layers().empty())
     throw base::input_error("{}: the model has no MoE layers to tune", options.model.model.string());
-  const std::string shape = tune_shape(*layers.front(), loaded.pool.size());
+  const std::string shape = tune_shape(*loaded.model, loaded.pool.size());
   const TuneMachine machine = tune_machine(loaded.kernels);
   const auto path = TuneStore::default_path(machine);
   if (!path) throw base::input_error("neither XDG_CACHE_HOME nor HOME names a folder for the tuner's file");
@@ -54,7 +59,7 @@ void tune(const TuneOptions& options) {
   const bool look_only = options.show || !options.export_to.empty() || !options.import_from.empty();
   if (!look_only) {
     static_cast<void>(store.read());  // a file that must not be overwritten is told before minutes are spent
-    store.merge(tune_model(layers, loaded.kernels, loaded.pool,
+    store.merge(tune_model(*loaded.model, loaded.kernels, loaded.pool,
                            options.full ? TuneEffort::kFull : TuneEffort::kQuick));
   }
 

@@ -55,7 +55,9 @@ ordered_json to_json(const TuneEntry& entry) {
           {"default_microseconds", entry.default_microseconds},
           {"spread", entry.spread},
           {"bytes_per_second", entry.bytes_per_second},
-          {"share_of_stream", entry.share_of_stream}};
+          {"share_of_stream", entry.share_of_stream},
+          {"attention_microseconds", entry.attention_microseconds},
+          {"attention_default_microseconds", entry.attention_default_microseconds}};
 }
 
 TuneEntry entry_from(const ordered_json& json) {
@@ -64,7 +66,9 @@ TuneEntry entry_from(const ordered_json& json) {
           .default_microseconds = json.at("default_microseconds").get<double>(),
           .spread = json.at("spread").get<double>(),
           .bytes_per_second = json.at("bytes_per_second").get<double>(),
-          .share_of_stream = json.at("share_of_stream").get<double>()};
+          .share_of_stream = json.at("share_of_stream").get<double>(),
+          .attention_microseconds = json.value("attention_microseconds", 0.0),
+          .attention_default_microseconds = json.value("attention_default_microseconds", 0.0)};
 }
 
 // A path that a variable names, if it is absolute; others are to be ignored, says the XDG specification.

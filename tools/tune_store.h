@@ -27,11 +27,14 @@ TuneMachine tune_machine(const kernels::Kernels& kernels);
 // What was found for one size of batch.
 struct TuneEntry {
   kernels::Tuning tuning;
-  double microseconds = 0;          // of one layer under it, median
+  double microseconds = 0;          // of one layer's experts under it, median
   double default_microseconds = 0;  // under the defaults, in the same rounds
   double spread = 0;                // of microseconds: (third quartile - first) / median
   double bytes_per_second = 0;      // of weights
   double share_of_stream = 0;       // of what the machine reads at most, measured beside it
+  // Of a layer's attention to long contexts; 0: not measured.
+  double attention_microseconds = 0;
+  double attention_default_microseconds = 0;
 };
 
 struct TuneRecords {

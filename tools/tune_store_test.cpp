@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "base/error.h"
@@ -54,7 +55,9 @@ class TuneStoreTest : public testing::Test {
                               .default_microseconds = 11,
                               .spread = 0.125,
                               .bytes_per_second = 2.5e10,
-                              .share_of_stream = 0.75};
+                              .share_of_stream = 0.75,
+                              .attention_microseconds = 12,
+                              .attention_default_microseconds = 13};
     records.shapes["a"][16] = {.tuning = {.schedule = base::Schedule::kStealing, .prefetch = 4096}};
     return records;
   }
@@ -79,8 +82,24 @@ TEST_F(TuneStoreTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(entry.spread, 0.125);
   EXPECT_EQ(entry.bytes_per_second, 2.5e10);
   EXPECT_EQ(entry.share_of_stream, 0.75);
+  EXPECT_EQ(entry.attention_microseconds, 12);
+  EXPECT_EQ(entry.attention_default_microseconds, 13);
   EXPECT_EQ(read.shapes.at("a").at(16).tuning.prefetch, 4096);
   EXPECT_EQ(files(), 1);
+}
+
+// What was written before attention was tuned: the setting keeps its default, the times are not known.
+TEST_F(TuneStoreTest, ReadsAFileWithoutAttention) {
+  store_.merge(some_records());
+  const std::regex attention(R"(,attention_tasks=[0-9]+|,\s*"attention_[a-z_]*": [0-9.]+)");
+  const std::string text = std::regex_replace(text_of(path_), attention, "");
+  ASSERT_EQ(text.find("attention"), std::string::npos) << text;
+  std::ofstream(path_) << text;
+  const TuneRecords read = store_.read().value();
+  const TuneEntry& entry = read.shapes.at("a").at(1);
+  EXPECT_EQ(entry.tuning, (kernels::Tuning{.row_tile = 2}));
+  EXPECT_EQ(entry.share_of_stream, 0.75);
+  EXPECT_EQ(entry.attention_microseconds, 0);
 }
 
 TEST_F(TuneStoreTest, KeepsWhatOthersAdded) {

@@ -35,8 +35,8 @@ Tuning with(Tuning tuning, const Change& change) {
   return tuning;
 }
 
-// What to try, likeliest gains first.
-std::vector<Change> changes(TuneEffort effort, int threads) {
+// What to try on passes over experts, likeliest gains first.
+std::vector<Change> expert_changes(TuneEffort effort, int threads) {
   std::vector<Change> all;
   const auto vary = [&](int Tuning::*field, std::initializer_list<int> values) {
     for (const int value : values) all.push_back({field, value});
@@ -58,6 +58,16 @@ std::vector<Change> changes(TuneEffort effort, int threads) {
   return all;
 }
 
+std::vector<Change> attention_changes(TuneEffort effort) {
+  std::vector<Change> all;
+  const auto vary = [&](std::initializer_list<int> values) {
+    for (const int value : values) all.push_back({&Tuning::attention_tasks, value});
+  };
+  vary({1, 4, 8});
+  if (effort == TuneEffort::kFull) vary({2, 3, 6, 16});
+  return all;
+}
+
 std::vector<int> batches_of(TuneEffort effort) {
   if (effort == TuneEffort::kQuick) return {1, 4, 16, 64};
   std::vector<int> rows;
@@ -65,66 +75,121 @@ std::vector<int> batches_of(TuneEffort effort) {
   return rows;
 }
 
+// What one setting takes, beside the defaults in the same rounds.
+struct Measured {
+  double microseconds;
+  double default_microseconds;
+  double spread;  // (third quartile - first) / median
+  double bytes_per_second;
+};
+
+// One subject at one size of batch.
+class Trial {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Trial(TuneSubject& subject, int rows, Clock::time_point deadline)
+      : subject_(subject), rows_(rows), deadline_(deadline) {
+    subject_.draw(rows_);
+    subject_.time({});  // wakes the threads and touches the pages
+    pass_microseconds_ = subject_.time({});
+  }
+
+  double pass_microseconds() const { return pass_microseconds_; }  // under the defaults, of one sample
+
+  // The best of `best` and what the changes make of it, as far as the time allows.
+  Tuning search(const std::vector<Change>& changes, int passes, Tuning best) {
+    for (int pass = 0; pass < passes; ++pass) {
+      const Tuning before = best;
+      for (const Change& change : changes) {
+        // Begun only if a trial, its confirmation and the closing measurement fit in what is left.
+        if (pairs_left() < 2 * kTrialPairs + kConfirmPairs) break;
+        const Tuning candidate = with(best, change);
+        if (candidate != best && wins(candidate, best)) best = candidate;
+      }
+      if (best == before) break;
+    }
+    return best;
+  }
+
+  Measured measure(const Tuning& tuning) {
+    std::vector<double> times;
+    std::vector<double> defaults;
+    std::vector<double> rates;
+    const int pairs = static_cast<int>(std::clamp(pairs_left(), 1.0, 1.0 * kTrialPairs));
+    for (int i = 0; i < pairs; ++i) {
+      subject_.draw(rows_);
+      defaults.push_back(subject_.time({}));
+      times.push_back(subject_.time(tuning));
+      rates.push_back(subject_.bytes() / times.back() * 1e6);
+    }
+    std::vector<double> sorted = times;
+    std::sort(sorted.begin(), sorted.end());
+    const auto quartile = [&sorted](std::size_t quarters) {
+      return sorted[(sorted.size() - 1) * quarters / 4];
+    };
+    const double middle = median(times);
+    return {.microseconds = middle,
+            .default_microseconds = median(defaults),
+            .spread = (quartile(3) - quartile(1)) / middle,
+            .bytes_per_second = median(rates)};
+  }
+
+ private:
+  double pairs_left() const {
+    return std::chrono::duration<double, std::micro>(deadline_ - Clock::now()).count() /
+           (2 * pass_microseconds_);
+  }
+
+  // Of B against A: the median of B / A over pairs of neighbouring passes.
+  double ratio(const Tuning& a, const Tuning& b, int pairs) {
+    std::vector<double> ratios;
+    for (int i = 0; i < pairs; ++i) {
+      subject_.draw(rows_);
+      const double first = subject_.time(a);
+      ratios.push_back(subject_.time(b) / first);
+    }
+    return median(ratios);
+  }
+
+  // B is faster than A by the margin, and again.
+  bool wins(const Tuning& b, const Tuning& a) {
+    return ratio(a, b, kTrialPairs) < kWinningRatio && ratio(a, b, kConfirmPairs) < kWinningRatio;
+  }
+
+  TuneSubject& subject_;
+  int rows_;
+  Clock::time_point deadline_;
+  double pass_microseconds_ = 0;
+};
+
 }  // namespace
 
 int Tuner::most_rows(TuneEffort effort) { return batches_of(effort).back(); }
 
-double Tuner::ratio(const Tuning& a, const Tuning& b, int rows, int pairs) {
-  std::vector<double> ratios;
-  for (int i = 0; i < pairs; ++i) {
-    subject_.draw(rows);
-    const double first = subject_.time(a);
-    ratios.push_back(subject_.time(b) / first);
-  }
-  return median(ratios);
-}
-
-bool Tuner::wins(const Tuning& b, const Tuning& a, int rows) {
-  return ratio(a, b, rows, kTrialPairs) < kWinningRatio && ratio(a, b, rows, kConfirmPairs) < kWinningRatio;
-}
-
-TuneEntry Tuner::measure(const Tuning& tuning, int rows, int pairs) {
-  std::vector<double> times;
-  std::vector<double> defaults;
-  std::vector<double> rates;
-  for (int i = 0; i < pairs; ++i) {
-    subject_.draw(rows);
-    defaults.push_back(subject_.time({}));
-    times.push_back(subject_.time(tuning));
-    rates.push_back(subject_.bytes() / times.back() * 1e6);
-  }
-  const auto quartile = [&times](std::size_t quarters) {
-    std::vector<double> sorted = times;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[(sorted.size() - 1) * quarters / 4];
-  };
-  TuneEntry entry{.tuning = tuning, .microseconds = median(times), .default_microseconds = median(defaults)};
-  entry.spread = (quartile(3) - quartile(1)) / entry.microseconds;
-  entry.bytes_per_second = median(rates);
-  return entry;
-}
-
-TuneEntry Tuner::search(int rows, TuneEffort effort, Clock::time_point deadline) {
-  subject_.draw(rows);
-  subject_.time({});  // wakes the threads and touches the pages
-  Tuning best;
-  const double pair_seconds = 2e-6 * subject_.time(best);
-  const auto seconds_left = [deadline] {
-    return std::chrono::duration<double>(deadline - Clock::now()).count();
-  };
+TuneEntry Tuner::tune_batch(int rows, TuneEffort effort, Clock::time_point deadline) {
   const int passes = effort == TuneEffort::kFull ? kFullPasses : 1;
-  for (int pass = 0; pass < passes; ++pass) {
-    const Tuning before = best;
-    for (const Change& change : changes(effort, threads_)) {
-      // Begun only if a trial, its confirmation and the closing measurement fit in what is left.
-      if (pair_seconds * (2 * kTrialPairs + kConfirmPairs) > seconds_left()) break;
-      const Tuning candidate = with(best, change);
-      if (candidate != best && wins(candidate, best, rows)) best = candidate;
-    }
-    if (best == before) break;
+  const bool with_attention = attention_ != nullptr && rows <= most_attention_rows();
+  const auto now = Clock::now();
+  Trial experts(experts_, rows, with_attention ? now + (deadline - now) * 3 / 4 : deadline);
+  TuneEntry entry;
+  entry.tuning = experts.search(expert_changes(effort, threads_), passes, {});
+  const Measured layer = experts.measure(entry.tuning);
+  entry.microseconds = layer.microseconds;
+  entry.default_microseconds = layer.default_microseconds;
+  entry.spread = layer.spread;
+  entry.bytes_per_second = layer.bytes_per_second;
+  if (!with_attention) return entry;
+
+  Trial attention(*attention_, rows, deadline);
+  const double all = entry.microseconds + attention.pass_microseconds();
+  if (attention.pass_microseconds() >= kMeasurableShare * all) {
+    entry.tuning = attention.search(attention_changes(effort), passes, entry.tuning);
   }
-  const double pairs_left = seconds_left() / pair_seconds;
-  return measure(best, rows, static_cast<int>(std::clamp(pairs_left, 1.0, 1.0 * kTrialPairs)));
+  const Measured measured = attention.measure(entry.tuning);
+  entry.attention_microseconds = measured.microseconds;
+  entry.attention_default_microseconds = measured.default_microseconds;
+  return entry;
 }
 
 std::map<int, TuneEntry> Tuner::tune(TuneEffort effort, double stream,
@@ -140,7 +205,7 @@ std::map<int, TuneEntry> Tuner::tune(TuneEffort effort, double stream,
     const auto deadline = start + std::chrono::duration_cast<Clock::duration>(seconds);
     if (Clock::now() >= deadline) continue;
     progress(fmt::format("tuning for batches of {}", batches[i]));
-    TuneEntry entry = search(batches[i], effort, deadline);
+    TuneEntry entry = tune_batch(batches[i], effort, deadline);
     entry.share_of_stream = entry.bytes_per_second / stream;
     entries[batches[i]] = entry;
   }

@@ -1,4 +1,4 @@
-// Finds settings that make passes over a model's experts faster on this machine.
+// Finds settings that make passes over a model's experts, and its attention, faster on this machine.
 //
 // Settings are tried one at a time against the best so far, the two taking turns; one is taken over only if
 // it was faster by 3 % twice, the second time in more rounds. So noise leaves the defaults as they are. What
@@ -23,43 +23,44 @@ enum class TuneEffort : std::uint8_t {
 
 inline constexpr double kWinningRatio = 0.97;  // a change must be faster by three hundredths
 inline constexpr double kQuickSeconds = 8;     // with what comes before and after, below ten
+// Of a layer's time: attention below it cannot make the layer faster by the margin, and keeps its default.
+inline constexpr double kMeasurableShare = 1 - kWinningRatio;
 
-// What is tuned.
+// What is tuned: passes over experts, or attention.
 class TuneSubject {
  public:
   virtual ~TuneSubject() = default;
-  // Makes up a batch of `rows` rows and who goes to which expert.
+  // Makes up a batch of `rows` rows: who goes to which expert, or how far each row looks back.
   virtual void draw(int rows) = 0;
-  // Microseconds of one pass over the batch, on experts that no recent pass has touched.
+  // Microseconds of one pass over the batch, on memory that no recent pass has touched.
   virtual double time(const kernels::Tuning& tuning) = 0;
-  // Of weights, that the last pass read.
+  // That the last pass read, of weights or of the cache.
   virtual double bytes() const = 0;
 };
 
 class Tuner {
  public:
-  // threads: of the pool behind the subject, which must outlive the tuner.
-  Tuner(TuneSubject& subject, int threads) : subject_(subject), threads_(threads) {}
+  // attention: null if the model has none to tune. threads: of the pool behind the subjects, which must
+  // outlive the tuner.
+  Tuner(TuneSubject& experts, TuneSubject* attention, int threads)
+      : experts_(experts), attention_(attention), threads_(threads) {}
 
   // Entries by rows of the batch. stream: bytes per second that the machine reads at most. progress(text) is
   // called before each batch.
   std::map<int, TuneEntry> tune(TuneEffort effort, double stream,
                                 const std::function<void(const std::string&)>& progress);
 
-  // The rows of the largest batch that tune() draws.
+  // The rows of the largest batch that tune() draws of experts, and of attention.
   static int most_rows(TuneEffort effort);
+  static int most_attention_rows() { return 64; }  // more have tasks enough for every thread
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Of B against A: the median of B / A over pairs of neighbouring passes.
-  double ratio(const kernels::Tuning& a, const kernels::Tuning& b, int rows, int pairs);
-  // B is faster than A by the margin, and again.
-  bool wins(const kernels::Tuning& b, const kernels::Tuning& a, int rows);
-  TuneEntry search(int rows, TuneEffort effort, Clock::time_point deadline);
-  TuneEntry measure(const kernels::Tuning& tuning, int rows, int pairs);
+  TuneEntry tune_batch(int rows, TuneEffort effort, Clock::time_point deadline);
 
-  TuneSubject& subject_;
+  TuneSubject& experts_;
+  TuneSubject* attention_;
   int threads_;
 };
 

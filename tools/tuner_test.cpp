@@ -29,8 +29,8 @@ class Formula : public TuneSubject {
   int rows_ = 0;
 };
 
-std::map<int, TuneEntry> tune(Formula& formula, TuneEffort effort) {
-  return Tuner(formula, 4).tune(effort, 1e9, [](const std::string&) {});
+std::map<int, TuneEntry> tune(Formula& experts, TuneEffort effort, Formula* attention = nullptr) {
+  return Tuner(experts, attention, 4).tune(effort, 1e9, [](const std::string&) {});
 }
 
 TEST(Tuner, FindsWhatIsClearlyFasterForEachBatch) {
@@ -82,6 +82,38 @@ TEST(Tuner, FullTriesMoreAndAllBatches) {
   ASSERT_EQ(entries.size(), 10U);
   for (const auto& [rows, entry] : entries) {
     EXPECT_EQ(entry.tuning, (Tuning{.activate_tiles = 6, .project_workers = 3})) << rows;
+  }
+}
+
+// Either subject is asked about its own settings only.
+TEST(Tuner, FindsHowToCutAttentionBesideTheExperts) {
+  Formula experts([](const Tuning& t, int, int) {
+    EXPECT_EQ(t.attention_tasks, Tuning{}.attention_tasks);
+    return t.project_tiles == 8 ? 80.0 : 100.0;
+  });
+  Formula attention([](const Tuning& t, int rows, int) {
+    EXPECT_LE(rows, Tuner::most_attention_rows());
+    return t.attention_tasks == (rows >= 16 ? 1 : 4) ? 25.0 : 50.0;
+  });
+  for (const TuneEffort effort : {TuneEffort::kQuick, TuneEffort::kFull}) {
+    for (const auto& [rows, entry] : tune(experts, effort, &attention)) {
+      EXPECT_EQ(entry.tuning.project_tiles, 8) << rows;
+      EXPECT_EQ(entry.microseconds, 80) << rows;
+      const bool measured = rows <= Tuner::most_attention_rows();
+      const int expected = measured ? (rows >= 16 ? 1 : 4) : Tuning{}.attention_tasks;
+      EXPECT_EQ(entry.tuning.attention_tasks, expected) << rows;
+      EXPECT_EQ(entry.attention_microseconds, measured ? 25 : 0) << rows;
+      EXPECT_EQ(entry.attention_default_microseconds, measured ? 50 : 0) << rows;
+    }
+  }
+}
+
+TEST(Tuner, LeavesAttentionAsItIsWhereTheLayerWouldNotShowIt) {
+  Formula experts([](const Tuning&, int, int) { return 100.0; });
+  Formula attention([](const Tuning& t, int, int) { return t.attention_tasks == 4 ? 1.0 : 3.0; });
+  for (const auto& [rows, entry] : tune(experts, TuneEffort::kQuick, &attention)) {
+    EXPECT_EQ(entry.tuning, Tuning{}) << rows;
+    EXPECT_EQ(entry.attention_microseconds, 3) << rows;
   }
 }
 

@@ -2,6 +2,7 @@
 // leading dense layers, then mixture-of-experts layers with a biased sigmoid router and a shared expert.
 //
 // Source: the published configs and transformers' glm_moe_dsa, which the golden tests compare with.
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -103,6 +104,10 @@ class GlmMoeDsa : public Model {
     planes.latent = add_plane(h_.mla.kv_lora, info);
     planes.rope = add_plane(h_.mla.rope_width(), info);
     if (weights.indexer) planes.index = add_plane(h_.dsa.dim, info);
+    info.attention = h_.mla.attention();
+    info.most_attended = weights.sparsity == nn::Sparsity::kDense
+                             ? h_.decoder.max_context
+                             : std::min(h_.dsa.top_k, h_.decoder.max_context);
     attention_.push_back({.weights = std::move(weights), .planes = planes});
   }
 

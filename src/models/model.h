@@ -19,6 +19,7 @@
 #include "kernels/kernels.h"
 #include "kernels/tuning.h"
 #include "models/batch.h"
+#include "nn/attention_shape.h"
 #include "routing/route_observer.h"
 #include "routing/router_spec.h"
 #include "routing/routing_policy.h"
@@ -47,7 +48,9 @@ struct ModelInfo {
   // Multiplications of a row in all linear layers, its top_k experts among them, and in the head.
   std::size_t row_products = 0;
   std::size_t head_products = 0;
-  std::vector<int> kv_planes{};  // widths for the KvStore
+  std::vector<int> kv_planes{};    // widths for the KvStore
+  nn::AttentionShape attention{};  // of every layer
+  int most_attended = 0;  // positions that a row attends to: max_context, or the choice of an indexer
 };
 
 // Scratch memory of one step, made once for the largest batch. Opaque to the engine.

@@ -74,6 +74,8 @@ class Qwen3Moe : public Model {
   void add_attention(nn::Gqa weights, ModelInfo& info) {
     info.dense_bytes += weights.bytes();
     info.row_products += weights.products();
+    info.attention = h_.attention.attention();
+    info.most_attended = h_.decoder.max_context;
     const int width = h_.attention.kv_width();
     const int key = add_plane(width, info);
     const int value = add_plane(width, info);
