@@ -51,7 +51,7 @@ inline void multiply_tile(const kernels::Kernels& kernels, const kernels::Packed
                                                 .x = rows.quantized.data(),
                                                 .y = {y, nullptr},
                                                 .rows = rows.count,
-                                                .ahead = rows.ahead});
+                                                .ahead = {rows.ahead.bytes, rows.ahead.next}});
     return;
   }
   const kernels::FloatTile call{.weights = weight.tile(tile),
@@ -113,7 +113,7 @@ inline void multiply_pair_tile(const kernels::Kernels& kernels, const kernels::P
                                                 .x = rows.quantized.data(),
                                                 .y = {gate, up},
                                                 .rows = rows.count,
-                                                .ahead = rows.ahead});
+                                                .ahead = {rows.ahead.bytes, rows.ahead.next}});
     return;
   }
   const auto multiply = float_kernel(kernels, weight.format());
