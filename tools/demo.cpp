@@ -61,8 +61,7 @@ struct Outcome {
 // the batch keeps its size; what follows the end of a text is generated but not shown.
 class StoryBatch {
  public:
-  StoryBatch(LoadedModel& loaded, const DemoOptions& options, const routing::RoutingPolicy& policy,
-             int tokens)
+  StoryBatch(TextModel& loaded, const DemoOptions& options, const routing::RoutingPolicy& policy, int tokens)
       : loaded_(loaded),
         policy_(policy),
         written_(kOpenings.size()),
@@ -97,7 +96,7 @@ class StoryBatch {
   }
 
  private:
-  LoadedModel& loaded_;
+  TextModel& loaded_;
   routing::RoutingPolicy policy_;
   std::vector<std::vector<std::int32_t>> written_;  // [stories]
   std::uint64_t logits_hash_ = 0;
@@ -105,7 +104,7 @@ class StoryBatch {
 };
 
 // The two take turns step by step, so that whatever else the machine does slows both alike.
-std::vector<Outcome> write_stories(LoadedModel& loaded, const DemoOptions& options,
+std::vector<Outcome> write_stories(TextModel& loaded, const DemoOptions& options,
                                    const std::array<routing::RoutingPolicy, 2>& policies, int tokens,
                                    ProgressBar& progress) {
   progress.begin("stories", tokens);
@@ -119,7 +118,7 @@ std::vector<Outcome> write_stories(LoadedModel& loaded, const DemoOptions& optio
   return {first.outcome(), second.outcome()};
 }
 
-void evaluate_policy(LoadedModel& loaded, const DemoOptions& options, const EvaluationText& text,
+void evaluate_policy(TextModel& loaded, const DemoOptions& options, const EvaluationText& text,
                      Outcome& outcome, ProgressBar& progress) {
   progress.begin("evaluation, " + routing::to_string(outcome.policy), options.evaluation.steps());
   outcome.evaluation = evaluate(text, options.evaluation,
@@ -136,7 +135,7 @@ double weight_bytes(const models::ModelInfo& info, double experts_per_layer) {
   return experts_per_layer * info.moe_layers * static_cast<double>(info.expert_bytes);
 }
 
-void print_model(const LoadedModel& loaded, const DemoOptions& options) {
+void print_model(const TextModel& loaded, const DemoOptions& options) {
   const models::ModelInfo& info = loaded.model->info();
   fmt::print("{}: {}, {} MoE layers of {} experts, {} of them for each token; {:.1f} MB of weights\n",
              options.model.model.string(), info.architecture, info.moe_layers, info.router.experts,
@@ -236,7 +235,7 @@ void print_limits(const models::ModelInfo& info, const DemoOptions& options,
 }
 
 void demo(const DemoOptions& options) {
-  LoadedModel loaded(options.model);
+  TextModel loaded(options.model);
   const models::ModelInfo& info = loaded.model->info();
   if (options.k0 >= info.router.top_k) {
     throw base::input_error("--oea-k0 is {}, but the model uses {} experts for a token: expected 1 to {}",

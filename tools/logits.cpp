@@ -49,7 +49,7 @@ std::vector<std::int32_t> parse_ids(const std::filesystem::path& path, int vocab
   return ids;
 }
 
-std::vector<std::int32_t> read_tokens(const LogitsOptions& options, const LoadedModel& loaded) {
+std::vector<std::int32_t> read_tokens(const LogitsOptions& options, const TextModel& loaded) {
   const models::ModelInfo& info = loaded.model->info();
   const bool from_ids = !options.ids.empty();
   const std::filesystem::path& source = from_ids ? options.ids : options.text;
@@ -64,7 +64,7 @@ std::vector<std::int32_t> read_tokens(const LogitsOptions& options, const Loaded
 }
 
 void write_logits(const LogitsOptions& options) {
-  LoadedModel loaded(options.model);
+  TextModel loaded(options.model);
   const std::vector<std::int32_t> tokens = read_tokens(options, loaded);
   engine::Teacher teacher(
       *loaded.model, loaded.pool,

@@ -30,9 +30,8 @@ class StepRunner : private routing::RouteObserver {
         picks_(size(c.sequences)),
         logits_(size(c.sequences) * size(model.info().vocab)),
         random_(17) {
-    const int rows = std::max(c.sequences, c.prompt);
     workspace_ = model.make_workspace(
-        {.rows = rows, .logit_rows = c.sequences, .workers = pool.size(), .policy = plan.policy});
+        {.rows = c.rows(), .logit_rows = c.sequences, .workers = pool.size(), .policy = plan.policy});
     for (int s = 0; s < c.sequences; ++s) {
       for (int b = 0; b < blocks(); ++b) tables_[size(s)].blocks.push_back(s * blocks() + b);
       ids_[size(s)] = random_id();
@@ -47,8 +46,13 @@ class StepRunner : private routing::RouteObserver {
     fill_batch();
     experts_ = 0;
     const auto start = std::chrono::steady_clock::now();
-    model_.forward(batch_, {.pool = pool_, .kv = kv_, .policy = plan_.policy, .routing = this}, *workspace_,
-                   logits_);
+    model_.forward(batch_,
+                   {.pool = pool_,
+                    .kv = kv_,
+                    .policy = plan_.policy,
+                    .routing = this,
+                    .tuning = plan_.tuning.for_rows(batch_.rows())},
+                   *workspace_, logits_);
     const std::size_t vocab = size(model_.info().vocab);
     pool_.run(case_.sequences, [&](int s, int worker) {
       const std::span<const float> row = std::span(logits_).subspan(size(s) * vocab, vocab);
@@ -140,7 +144,7 @@ std::vector<StepResult> bench_steps(const models::Model& model, base::ThreadPool
   std::vector<StepResult> results;
   for (std::size_t i = 0; i < runners.size(); ++i) {
     const StepCase& c = plan.cases[i];
-    const int rows = std::max(c.sequences, c.prompt);
+    const int rows = c.rows();
     const double per_step = experts[i] / static_cast<double>(seconds[i].size());
     StepResult r;
     r.seconds = median(seconds[i]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "cache/kv_store.h"
 #include "ceilings.h"
+#include "kernels/tuning.h"
 #include "models/model.h"
 #include "routing/routing_policy.h"
 
@@ -19,6 +21,8 @@ namespace tagalong::tools {
 struct StepCase {
   int sequences = 1;  // each has one row in every step, or
   int prompt = 0;     // one sequence has so many rows, of which only the last one's logits are wanted
+
+  int rows() const { return std::max(sequences, prompt); }
 };
 
 struct StepPlan {
@@ -28,6 +32,7 @@ struct StepPlan {
   bool random_tokens = false;  // otherwise each sequence goes on with its likeliest token
   cache::KvType kv_type = cache::KvType::kBF16;
   routing::RoutingPolicy policy{};
+  kernels::TuningTable tuning{};
 };
 
 struct StepResult {

@@ -7,8 +7,8 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
-#include "auto_tune.h"
 #include "base/cpu_info.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -33,11 +33,12 @@ void read_alias(int& k0) {
   }
 }
 
-GenerationDefaults read_generation(const checkpoint::Checkpoint& checkpoint, int vocab) {
+GenerationDefaults read_generation(const std::filesystem::path& directory, int vocab) {
   GenerationDefaults defaults;
-  const checkpoint::Config* source = &checkpoint.config();
+  const checkpoint::Config config = checkpoint::Config::load(directory);
+  const checkpoint::Config* source = &config;
   std::optional<checkpoint::Config> generation;
-  const std::filesystem::path path = checkpoint.directory() / "generation_config.json";
+  const std::filesystem::path path = directory / "generation_config.json";
   if (std::filesystem::exists(path)) {
     generation = checkpoint::Config::parse(base::read_text_file(path), "generation_config.json");
     engine::SamplingParams& sampling = defaults.sampling;
@@ -142,24 +143,31 @@ void add_routing_options(CLI::App& command, ModelOptions& options) {
 
 LoadedModel::LoadedModel(const ModelOptions& options)
     : kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))),
-      pool(base::ThreadPool::for_this_machine(options.threads)),
-      tokenizer(load_tokenizer(options.model)) {
+      pool(base::ThreadPool::for_this_machine(options.threads)) {
   if (kernels.name == "scalar" && options.isa == "auto") {
     spdlog::warn("{} has no AVX2: running the scalar kernels, which are many times slower",
                  base::detect_cpu().name);
   }
-  const checkpoint::Checkpoint checkpoint = checkpoint::Checkpoint::open(options.model);
-  std::optional<AutoTune> auto_tune;
   if (options.tune) auto_tune.emplace(kernels);
   model = models::load_model(
-      checkpoint,
+      checkpoint::Checkpoint::open(options.model),
       {.kernels = kernels, .pool = pool, .pages = auto_tune ? auto_tune->pages() : base::Pages::kHuge});
-  if (tokenizer.vocab_size() > model->info().vocab) {
+}
+
+kernels::TuningTable LoadedModel::tuning() {
+  return auto_tune ? auto_tune->table(*model, pool) : kernels::TuningTable{};
+}
+
+TextModel::TextModel(const ModelOptions& options) : TextModel(options, load_tokenizer(options.model)) {}
+
+TextModel::TextModel(const ModelOptions& options, tokenizer::Tokenizer loaded)
+    : LoadedModel(options), tokenizer(std::move(loaded)) {
+  const int vocab = model->info().vocab;
+  if (tokenizer.vocab_size() > vocab) {
     throw base::input_error("{}: the tokenizer has {} tokens, but config.json's vocab_size is {}",
-                            options.model.string(), tokenizer.vocab_size(), model->info().vocab);
+                            options.model.string(), tokenizer.vocab_size(), vocab);
   }
-  generation = read_generation(checkpoint, model->info().vocab);
-  if (auto_tune) tuning = auto_tune->table(*model, pool);  // last: what is wrong is said before
+  generation = read_generation(options.model, vocab);
 }
 
 std::string model_name(const ModelOptions& options) {

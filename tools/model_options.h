@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "auto_tune.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "engine/sampling.h"
@@ -47,16 +49,31 @@ struct GenerationDefaults {
   std::vector<std::int32_t> stop_ids;
 };
 
+// What every command that computes with a model has.
 struct LoadedModel {
   // Throws InputError for whatever is wrong with flags or files.
   explicit LoadedModel(const ModelOptions& options);
 
+  // The fastest settings for the model here, which a first call may measure for ten seconds; without --tune
+  // auto the defaults.
+  kernels::TuningTable tuning();
+
   const kernels::Kernels& kernels;
   base::ThreadPool pool;
+  std::optional<AutoTune> auto_tune;  // with options.tune
   std::unique_ptr<models::Model> model;
-  kernels::TuningTable tuning;  // the defaults, but with options.tune
+};
+
+// A model that reads and writes text.
+struct TextModel : LoadedModel {
+  // Throws InputError as above, and first of all if there is no tokenizer.
+  explicit TextModel(const ModelOptions& options);
+
   tokenizer::Tokenizer tokenizer;
   GenerationDefaults generation;
+
+ private:
+  TextModel(const ModelOptions& options, tokenizer::Tokenizer loaded);
 };
 
 // "storyteller" for models/storyteller and for models/storyteller/.

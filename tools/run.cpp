@@ -50,9 +50,9 @@ double per_second(std::uint64_t count, double seconds) {
 }
 
 void run(const RunOptions& options) {
-  LoadedModel loaded(options.model);
+  TextModel loaded(options.model);
   engine::EngineOptions sizes = engine_options(options.model, loaded.model->info());
-  sizes.tuning = loaded.tuning;
+  sizes.tuning = loaded.tuning();
   sizes.max_sequences = 1;
   engine::Engine engine(*loaded.model, loaded.pool, sizes);
 

@@ -53,9 +53,9 @@ void serve(const ServeOptions& options) {
   service_options.queue = options.queue;
   if (!options.api_key_file.empty()) service_options.keys = server::ApiKeys::load(options.api_key_file);
 
-  LoadedModel loaded(options.model);
+  TextModel loaded(options.model);
   engine::EngineOptions sizes = engine_options(options.model, loaded.model->info());
-  sizes.tuning = loaded.tuning;
+  sizes.tuning = loaded.tuning();
   sizes.max_sequences = options.max_sequences;
   sizes.max_batch_tokens = std::max(sizes.max_batch_tokens, options.max_sequences);
   service_options.sampling = loaded.generation.sampling;

@@ -52,7 +52,7 @@ void print_totals(std::string_view name, std::uint64_t steps, const routing::Rou
 void trace(const TraceOptions& options) {
   const routing::RecorderMode mode = routing::parse_recorder_mode(options.mode);
   const std::vector<std::string> prompts = read_prompts(options);
-  LoadedModel loaded(options.model);
+  TextModel loaded(options.model);
   const models::ModelInfo& info = loaded.model->info();
   engine::EngineOptions sizes = engine_options(options.model, info);
   WholeFile file(options.out);

@@ -39,6 +39,22 @@ expect 1 'no such file' tune "$model" --import "$folder/none"
 expect 2 '' tune "$model" --quick --show
 expect 2 'tune' run "$model" -p x --tune always
 
+# A benchmark runs with what is stored and says so; a model without a tokenizer can be tuned and measured.
+bench() { "$program" bench "$model" -b 16 --prefill 0 --rounds 1 --steps 2 --json "$@" 2>"$folder/err" | grep -v '"peak_rss\|second'; }
+sed -i '/"16": {/,/}/ s/row_tile=[0-9]*/row_tile=3/' "$(file)"
+bench --tune auto >"$folder/tuned"
+grep -q 'first start' "$folder/err" && fail "bench measures what is stored"
+bench --tune off >"$folder/plain"
+grep -q '"tune": "auto"' "$folder/tuned" && grep -q '"tuning": .*[",]row_tile=3,' "$folder/tuned" ||
+  fail "bench does not use the stored settings: $(cat "$folder/tuned")"
+grep -q '"tune": "off"' "$folder/plain" || fail "bench does not say that tuning is off: $(cat "$folder/plain")"
+grep -q '"tuning": .*[",]row_tile=3,' "$folder/plain" && fail "bench --tune off uses the stored settings"
+[ "$(grep '"hash"' "$folder/tuned")" = "$(grep '"hash"' "$folder/plain")" ] || fail "the tuner changes a benchmark's hash"
+expect 0 '[ ,]row_tile=3,' bench "$model" -b 16 --prefill 0 --rounds 1 --steps 2 --tune auto
+expect 0 ' default$' bench "$model" -b 16 --prefill 0 --rounds 1 --steps 2 --tune off
+expect 0 'GB$' synth "$folder/tiny" --like qwen3-tiny --layers 1
+expect 1 'nothing is stored for nvfp4 32x4 256x64' tune "$folder/tiny" --show
+
 # Another machine's file: one warning, and it stays as it is.
 stored=$(file)
 sed -i 's/"topology": "/&other /' "$stored"
