@@ -57,7 +57,7 @@ struct Pass {
   const std::byte* projection(int task, int group) const;
   const std::byte* after_projection(int task, int group, int worker) const;
   void activate_tile(int g, int tile, const std::byte* next) const;
-  void project_tile(int g, int tile, const std::byte* next) const;
+  void project_rows(int g, int first, int count, base::Range tiles, const std::byte* next) const;
 };
 
 // Counts tasks and entries, and makes sure that they fit the workspace.
@@ -166,37 +166,36 @@ void Pass::project(int task, int worker) const {
                 0.0F);
   }
   for (int g = 0; g < group_count(); ++g) {
-    for (int tile = begin; tile < end; ++tile) {
-      project_tile(
-          g, tile,
-          tile + 1 < end ? groups[g].weights->down.tile(tile + 1) : after_projection(task, g, worker));
+    const std::byte* const next = after_projection(task, g, worker);
+    const int count = static_cast<int>(groups[g].entries.size());
+    for (int first = 0; first < count; first += tuning().row_tile) {
+      project_rows(g, first, std::min(tuning().row_tile, count - first), {begin, end}, next);
     }
   }
 }
 
-// Adds sixteen output features of one group.
-void Pass::project_tile(int g, int tile, const std::byte* next) const {
+// Adds some tiles of output features for rows first.. + count of a group.
+void Pass::project_rows(int g, int first, int count, base::Range tiles, const std::byte* next) const {
   const ExpertGroup& group = groups[g];
   const kernels::PackedMatrix& down = group.weights->down;
   const bool quantized = needs_quantized(down.format());
-  const int count = static_cast<int>(group.entries.size());
   TileOut sums;
   const auto sum_rows = pointers(sums);
-  for (int first = 0; first < count; first += tuning().row_tile) {
-    TileRows some;
-    if (first == 0) some.ahead = {tuning().prefetch, next};
-    some.count = std::min(tuning().row_tile, count - first);
-    for (int m = 0; m < some.count; ++m) {
-      const int entry = workspace.first_entries[g] + first + m;
-      if (quantized) {
-        some.quantized[m] = workspace.quantized_activations.row(entry);
-      } else {
-        some.floats[m] =
-            workspace.activations.data() + static_cast<std::size_t>(entry) * workspace.intermediate;
-      }
+  TileRows some;
+  some.count = count;
+  for (int m = 0; m < count; ++m) {
+    const int entry = workspace.first_entries[g] + first + m;
+    if (quantized) {
+      some.quantized[m] = workspace.quantized_activations.row(entry);
+    } else {
+      some.floats[m] =
+          workspace.activations.data() + static_cast<std::size_t>(entry) * workspace.intermediate;
     }
+  }
+  for (int tile = tiles.begin; tile < tiles.end; ++tile) {
+    if (first == 0) some.ahead = {tuning().prefetch, tile + 1 < tiles.end ? down.tile(tile + 1) : next};
     multiply_tile(context.kernels, down, tile, some, sum_rows.data());
-    for (int m = 0; m < some.count; ++m) {
+    for (int m = 0; m < count; ++m) {
       const auto [row, weight] = group.entries[first + m];
       context.kernels.axpy(weight, sums[m].data(), kRowTile,
                            out + static_cast<std::size_t>(row) * hidden + tile * kRowTile);
