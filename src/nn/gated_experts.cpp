@@ -233,8 +233,9 @@ void apply_gated_experts(const Context& context, std::span<const ExpertGroup> gr
                                       .body = project,
                                       .schedule = tuning.schedule,
                                       .workers = tuning.project_workers}};
-  // Nothing to quantise is no phase: each costs a barrier.
-  context.pool.run_phases(std::span(phases).subspan(quantized ? 0 : 1));
+  // A phase costs a barrier: nothing to quantise is none, and one row is sooner done than dealt.
+  if (quantized && rows == 1) pass.quantize(0);
+  context.pool.run_phases(std::span(phases).subspan(quantized && rows > 1 ? 0 : 1));
 }
 
 }  // namespace tagalong::nn

@@ -1,6 +1,7 @@
 #include "nn/linear.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "nn/tile.h"
@@ -38,15 +39,11 @@ void Linear::apply_together(const Context& context, std::span<const Product> pro
     quantized = quantized || product.layer.needs_quantized_rows();
     tiles += product.layer.weight_.tiles();
   }
-  if (quantized) {
-    CHECK(scratch.rows() >= rows && scratch.width() >= width, "{} rows of {}", scratch.rows(),
-          scratch.width());
-    context.pool.run(rows, [&](int r, int) {
-      scratch.write(context.kernels, r, 0, x + static_cast<std::size_t>(r) * inputs, width);
-      scratch.pad(context.kernels, r, width);
-    });
-  }
-  context.pool.run(tiles, [&](int task, int) {
+  const auto quantize = [&](int r, int) {
+    scratch.write(context.kernels, r, 0, x + static_cast<std::size_t>(r) * inputs, width);
+    scratch.pad(context.kernels, r, width);
+  };
+  const auto multiply = [&](int task, int) {
     const auto [layer, tile, y] = place_of(products, task);
     const Place next = place_of(products, std::min(task + 1, tiles - 1));
     const StridedRows input{.x = x,
@@ -55,7 +52,17 @@ void Linear::apply_together(const Context& context, std::span<const Product> pro
                             .count = rows,
                             .ahead = {context.tuning.prefetch, next.layer.weight_.tile(next.tile)}};
     multiply_rows(context.kernels, layer.weight_, tile, input, y, static_cast<std::size_t>(layer.outputs()));
-  });
+  };
+  const std::array phases{base::Phase{.tasks = rows, .body = quantize},
+                          base::Phase{.tasks = tiles, .body = multiply, .schedule = context.tuning.schedule}};
+  std::span<const base::Phase> needed(phases);
+  if (quantized) {
+    CHECK(scratch.rows() >= rows && scratch.width() >= width, "{} rows of {}", scratch.rows(),
+          scratch.width());
+    if (rows == 1) quantize(0, 0);  // sooner done than dealt
+  }
+  if (!quantized || rows == 1) needed = needed.subspan(1);
+  context.pool.run_phases(needed);
 }
 
 }  // namespace tagalong::nn
