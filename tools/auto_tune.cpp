@@ -51,8 +51,8 @@ bool ordinary_pages_win(const nn::Moe& like, const kernels::Kernels& kernels, ba
 
 }  // namespace
 
-TuneRecords tune_model(const models::Model& model, const kernels::Kernels& kernels, base::ThreadPool& pool,
-                       TuneEffort effort) {
+void tune_model(const models::Model& model, const kernels::Kernels& kernels, base::ThreadPool& pool,
+                TuneEffort effort, const std::function<void(const TuneRecords& records)>& found) {
   const auto measure = [&] {
     const std::vector<const nn::Moe*> layers = model.moe_layers();
     pool.pin_caller();
@@ -74,13 +74,17 @@ TuneRecords tune_model(const models::Model& model, const kernels::Kernels& kerne
       records.huge_pages = !ordinary_pages_win(*layers.front(), kernels, pool);
     }
     Tuner tuner(timer, attention ? &*attention : nullptr, pool.size());
-    records.shapes[tune_shape(model, pool.size())] =
-        tuner.tune(effort, stream, [](const std::string& text) { spdlog::info("{}", text); });
-    return records;
+    tuner.tune(effort, stream,
+               {.progress = [](const std::string& text) { spdlog::info("{}", text); },
+                .found =
+                    [&](const std::map<int, TuneEntry>& entries) {
+                      records.shapes[tune_shape(model, pool.size())] = entries;
+                      found(records);
+                    }});
   };
   // On a thread of its own, which is bound to its core as the engine's will be: threads that this one starts
   // later must not inherit that.
-  return std::async(std::launch::async, measure).get();
+  std::async(std::launch::async, measure).get();
 }
 
 std::string tune_shape(const models::Model& model, int threads) {
@@ -119,8 +123,8 @@ kernels::TuningTable AutoTune::table(const models::Model& model, base::ThreadPoo
   if (!records_.shapes.contains(shape)) {
     spdlog::info(
         "first start of this shape of model here: measuring for up to ten seconds (--tune off skips it)");
-    const TuneRecords found = tune_model(model, kernels_, pool, TuneEffort::kQuick);
-    records_.shapes[shape] = found.shapes.at(shape);
+    tune_model(model, kernels_, pool, TuneEffort::kQuick,
+               [&](const TuneRecords& found) { records_.shapes[shape] = found.shapes.at(shape); });
     if (store_) {
       try {
         store_->merge(records_);

@@ -4,6 +4,7 @@
 // Nothing here fails a command: a file that cannot be used or written is one warning, and the defaults hold.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -40,8 +41,9 @@ class AutoTune {
 };
 
 // Measures the model's MoE layers, of which there is one at least, and attention of its shape, in the pool.
-// Writes what it does to the log.
-TuneRecords tune_model(const models::Model& model, const kernels::Kernels& kernels, base::ThreadPool& pool,
-                       TuneEffort effort);
+// Writes what it does to the log. found(records) is called, from another thread, as Tuner::Listener::found
+// is; what it throws ends the tuning.
+void tune_model(const models::Model& model, const kernels::Kernels& kernels, base::ThreadPool& pool,
+                TuneEffort effort, const std::function<void(const TuneRecords& records)>& found);
 
 }  // namespace tagalong::tools

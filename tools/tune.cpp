@@ -59,8 +59,10 @@ void tune(const TuneOptions& options) {
   const bool look_only = options.show || !options.export_to.empty() || !options.import_from.empty();
   if (!look_only) {
     static_cast<void>(store.read());  // a file that must not be overwritten is told before minutes are spent
-    store.merge(tune_model(*loaded.model, loaded.kernels, loaded.pool,
-                           options.full ? TuneEffort::kFull : TuneEffort::kQuick));
+    // Kept as it comes: a full pass that is broken off has not been for nothing.
+    tune_model(*loaded.model, loaded.kernels, loaded.pool,
+               options.full ? TuneEffort::kFull : TuneEffort::kQuick,
+               [&store](const TuneRecords& found) { store.merge(found); });
   }
 
   TuneRecords records = store.read().value_or(TuneRecords{});
@@ -86,7 +88,8 @@ void add_tune_command(CLI::App& app) {
   auto* modes = command->add_option_group("mode");
   modes->require_option(0, 1);
   modes->add_flag("--quick")->description("A few batches and settings, in at most ten seconds (the default)");
-  modes->add_flag("--full", options->full, "All batches and settings, in minutes");
+  modes->add_flag("--full", options->full,
+                  "All batches and settings, in minutes; what is found is kept as it comes");
   modes->add_flag("--show", options->show, "Measure nothing, print what is stored");
   modes->add_option("--export", options->export_to,
                     "Measure nothing, write what is stored for this model to a file");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <vector>
 
@@ -68,10 +69,17 @@ std::vector<Change> attention_changes(TuneEffort effort) {
   return all;
 }
 
+// These say something about batches of any size.
+constexpr std::array kQuickBatches{1, 4, 16, 64};
+
 std::vector<int> batches_of(TuneEffort effort) {
-  if (effort == TuneEffort::kQuick) return {1, 4, 16, 64};
-  std::vector<int> rows;
-  for (int i = 0; i < kernels::TuningTable::kBuckets; ++i) rows.push_back(kernels::TuningTable::rows_of(i));
+  std::vector<int> rows(kQuickBatches.begin(), kQuickBatches.end());
+  if (effort == TuneEffort::kQuick) return rows;
+  for (int i = 0; i < kernels::TuningTable::kBuckets; ++i) {
+    const int all = kernels::TuningTable::rows_of(i);
+    if (std::find(kQuickBatches.begin(), kQuickBatches.end(), all) == kQuickBatches.end())
+      rows.push_back(all);
+  }
   return rows;
 }
 
@@ -165,7 +173,10 @@ class Trial {
 
 }  // namespace
 
-int Tuner::most_rows(TuneEffort effort) { return batches_of(effort).back(); }
+int Tuner::most_rows(TuneEffort effort) {
+  const std::vector<int> batches = batches_of(effort);
+  return *std::max_element(batches.begin(), batches.end());
+}
 
 TuneEntry Tuner::tune_batch(int rows, TuneEffort effort, Clock::time_point deadline) {
   const int passes = effort == TuneEffort::kFull ? kFullPasses : 1;
@@ -192,8 +203,7 @@ TuneEntry Tuner::tune_batch(int rows, TuneEffort effort, Clock::time_point deadl
   return entry;
 }
 
-std::map<int, TuneEntry> Tuner::tune(TuneEffort effort, double stream,
-                                     const std::function<void(const std::string&)>& progress) {
+void Tuner::tune(TuneEffort effort, double stream, const Listener& listener) {
   const std::vector<int> batches = batches_of(effort);
   const auto start = Clock::now();
   std::map<int, TuneEntry> entries;
@@ -203,13 +213,14 @@ std::map<int, TuneEntry> Tuner::tune(TuneEffort effort, double stream,
     const auto seconds = effort == TuneEffort::kFull ? std::chrono::duration<double>(kFullSeconds)
                                                      : std::chrono::duration<double>(share);
     const auto deadline = start + std::chrono::duration_cast<Clock::duration>(seconds);
-    if (Clock::now() >= deadline) continue;
-    progress(fmt::format("tuning for batches of {}", batches[i]));
-    TuneEntry entry = tune_batch(batches[i], effort, deadline);
-    entry.share_of_stream = entry.bytes_per_second / stream;
-    entries[batches[i]] = entry;
+    if (Clock::now() < deadline) {
+      listener.progress(fmt::format("tuning for batches of {}, {} of {}", batches[i], i + 1, batches.size()));
+      TuneEntry entry = tune_batch(batches[i], effort, deadline);
+      entry.share_of_stream = entry.bytes_per_second / stream;
+      entries[batches[i]] = entry;
+    }
+    if (i + 1 >= kQuickBatches.size()) listener.found(entries);
   }
-  return entries;
 }
 
 }  // namespace tagalong::tools

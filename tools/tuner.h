@@ -45,10 +45,16 @@ class Tuner {
   Tuner(TuneSubject& experts, TuneSubject* attention, int threads)
       : experts_(experts), attention_(attention), threads_(threads) {}
 
-  // Entries by rows of the batch. stream: bytes per second that the machine reads at most. progress(text) is
-  // called before each batch.
-  std::map<int, TuneEntry> tune(TuneEffort effort, double stream,
-                                const std::function<void(const std::string&)>& progress);
+  // Who is told how it goes.
+  struct Listener {
+    std::function<void(const std::string& text)> progress;  // before each batch
+    // The entries so far, by rows: from where they have small and large batches on, after each batch. What
+    // has been found by then may be used, should the rest never come.
+    std::function<void(const std::map<int, TuneEntry>& entries)> found;
+  };
+
+  // stream: bytes per second that the machine reads at most.
+  void tune(TuneEffort effort, double stream, const Listener& listener);
 
   // The rows of the largest batch that tune() draws of experts, and of attention.
   static int most_rows(TuneEffort effort);

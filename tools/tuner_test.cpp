@@ -30,7 +30,12 @@ class Formula : public TuneSubject {
 };
 
 std::map<int, TuneEntry> tune(Formula& experts, TuneEffort effort, Formula* attention = nullptr) {
-  return Tuner(experts, attention, 4).tune(effort, 1e9, [](const std::string&) {});
+  std::map<int, TuneEntry> last;
+  Tuner(experts, attention, 4)
+      .tune(
+          effort, 1e9,
+          {.progress = [](const std::string&) {}, .found = [&last](const auto& entries) { last = entries; }});
+  return last;
 }
 
 TEST(Tuner, FindsWhatIsClearlyFasterForEachBatch) {
@@ -115,6 +120,24 @@ TEST(Tuner, LeavesAttentionAsItIsWhereTheLayerWouldNotShowIt) {
     EXPECT_EQ(entry.tuning, Tuning{}) << rows;
     EXPECT_EQ(entry.attention_microseconds, 3) << rows;
   }
+}
+
+// Small and large batches first, so that what is there when somebody breaks off serves all.
+TEST(Tuner, FullTellsWhatItHasAfterEachBatch) {
+  Formula formula([](const Tuning&, int, int) { return 100.0; });
+  std::vector<std::vector<int>> told;
+  Tuner(formula, nullptr, 4)
+      .tune(TuneEffort::kFull, 1e9,
+            {.progress = [](const std::string&) {},
+             .found =
+                 [&told](const auto& entries) {
+                   told.emplace_back();
+                   for (const auto& [rows, entry] : entries) told.back().push_back(rows);
+                 }});
+  ASSERT_EQ(told.size(), 7U);
+  EXPECT_EQ(told.front(), (std::vector<int>{1, 4, 16, 64}));
+  EXPECT_EQ(told[1], (std::vector<int>{1, 2, 4, 16, 64}));
+  EXPECT_EQ(told.back(), (std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
 }
 
 // Passes that say they take two seconds leave no room for a search: one closing measurement a batch.
