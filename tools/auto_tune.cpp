@@ -56,12 +56,11 @@ void tune_model(const models::Model& model, const kernels::Kernels& kernels, bas
   const auto measure = [&] {
     const std::vector<const nn::Moe*> layers = model.moe_layers();
     pool.pin_caller();
-    double stream = 0;
-    {
-      Ceilings ceilings(kernels, pool);
-      for (int i = 0; i < kStreamSamples; ++i) ceilings.sample();
-      stream = ceilings.bytes_per_second();
-    }
+    Ceilings ceilings(kernels, pool);
+    const auto stream = [&ceilings] {
+      for (int i = 0; i < kStreamSamples; ++i) ceilings.sample_bandwidth();
+      return ceilings.bytes_per_second();
+    };
     LayerTimer timer(layers, kernels, pool, Tuner::most_rows(effort));
     // One thread has nothing to share.
     std::optional<AttentionTimer> attention;

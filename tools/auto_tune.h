@@ -29,7 +29,9 @@ class AutoTune {
   explicit AutoTune(const kernels::Kernels& kernels);
 
   // Where the weights are to lie; known before the model is loaded.
-  base::Pages pages() const { return records_.huge_pages ? base::Pages::kHuge : base::Pages::kNormal; }
+  base::Pages pages() const {
+    return records_.huge_pages.value_or(true) ? base::Pages::kHuge : base::Pages::kNormal;
+  }
 
   // The model's settings; a first start measures for at most ten seconds and keeps the result.
   kernels::TuningTable table(const models::Model& model, base::ThreadPool& pool);

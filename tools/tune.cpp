@@ -75,7 +75,7 @@ void tune(const TuneOptions& options) {
     TuneStore(options.export_to, machine).merge(only);
   }
   print_entries(shape, found->second);
-  fmt::print("huge pages: {}\n{}\n", records.huge_pages ? "yes" : "no", store.path().string());
+  fmt::print("huge pages: {}\n{}\n", records.huge_pages.value_or(true) ? "yes" : "no", store.path().string());
 }
 
 }  // namespace

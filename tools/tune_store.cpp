@@ -134,12 +134,12 @@ std::optional<TuneRecords> TuneStore::read() const {
 
 void TuneStore::merge(const TuneRecords& records) const {
   TuneRecords all = read().value_or(TuneRecords{});
-  all.huge_pages = records.huge_pages;
+  if (records.huge_pages) all.huge_pages = records.huge_pages;
   for (const auto& [shape, entries] : records.shapes) {
     for (const auto& [rows, entry] : entries) all.shapes[shape][rows] = entry;
   }
   ordered_json file = header(machine_);
-  file["huge_pages"] = all.huge_pages;
+  file["huge_pages"] = all.huge_pages.value_or(true);
   file["shapes"] = ordered_json::object();
   for (const auto& [shape, entries] : all.shapes) {
     for (const auto& [rows, entry] : entries) file["shapes"][shape][std::to_string(rows)] = to_json(entry);

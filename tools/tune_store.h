@@ -38,7 +38,7 @@ struct TuneEntry {
 };
 
 struct TuneRecords {
-  bool huge_pages = true;
+  std::optional<bool> huge_pages{};                        // empty: not measured, as if true
   std::map<std::string, std::map<int, TuneEntry>> shapes;  // by shape, then by rows of the batch
 };
 

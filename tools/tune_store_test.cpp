@@ -68,11 +68,19 @@ class TuneStoreTest : public testing::Test {
   TuneStore store_{path_, kMachine};
 };
 
+TEST_F(TuneStoreTest, KeepsThePagesWhereNoneWereMeasured) {
+  store_.merge({});
+  EXPECT_EQ(store_.read().value().huge_pages, true);
+  store_.merge(some_records());
+  store_.merge({});
+  EXPECT_EQ(store_.read().value().huge_pages, false);
+}
+
 TEST_F(TuneStoreTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(store_.read(), std::nullopt);
   store_.merge(some_records());
   const TuneRecords read = store_.read().value();
-  EXPECT_FALSE(read.huge_pages);
+  EXPECT_EQ(read.huge_pages, false);
   ASSERT_EQ(read.shapes.size(), 1U);
   ASSERT_EQ(read.shapes.at("a").size(), 2U);
   const TuneEntry& entry = read.shapes.at("a").at(1);

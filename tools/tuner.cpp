@@ -24,6 +24,8 @@ constexpr double kFullSeconds = 3600;  // of all batches; a full search of a lar
 struct Change {
   int Tuning::*field;  // null: the schedule
   int value;
+
+  bool operator==(const Change&) const = default;
 };
 
 Tuning with(Tuning tuning, const Change& change) {
@@ -40,7 +42,10 @@ Tuning with(Tuning tuning, const Change& change) {
 std::vector<Change> expert_changes(TuneEffort effort, int threads) {
   std::vector<Change> all;
   const auto vary = [&](int Tuning::*field, std::initializer_list<int> values) {
-    for (const int value : values) all.push_back({field, value});
+    for (const int value : values) {
+      const Change change{field, value};
+      if (std::find(all.begin(), all.end(), change) == all.end()) all.push_back(change);
+    }
   };
   vary(&Tuning::project_tiles, {2, 8});
   vary(&Tuning::prefetch, {4608, 9216});
@@ -49,7 +54,7 @@ std::vector<Change> expert_changes(TuneEffort effort, int threads) {
   vary(&Tuning::row_tile, {6});
   if (effort == TuneEffort::kQuick) return all;
   vary(&Tuning::project_tiles, {1, 3, 4, 6, 16, 32});
-  vary(&Tuning::prefetch, {0, 2304, 4608, 6912, 9216, 13824});
+  vary(&Tuning::prefetch, {0, 2304, 6912, 13824});
   vary(&Tuning::activate_tiles, {1, 3, 6, 8, 16});
   vary(&Tuning::row_tile, {1, 2, 3, 4, 5, 7, 8});
   if (threads > 1) {
@@ -87,6 +92,7 @@ std::vector<int> batches_of(TuneEffort effort) {
 struct Measured {
   double microseconds;
   double default_microseconds;
+  double ratio;   // median over the rounds
   double spread;  // (third quartile - first) / median
   double bytes_per_second;
 };
@@ -110,8 +116,8 @@ class Trial {
     for (int pass = 0; pass < passes; ++pass) {
       const Tuning before = best;
       for (const Change& change : changes) {
-        // Begun only if a trial, its confirmation and the closing measurement fit in what is left.
-        if (pairs_left() < 2 * kTrialPairs + kConfirmPairs) break;
+        // Begun only if a trial, its confirmation and two closing measurements fit in what is left.
+        if (pairs_left() < 3 * kTrialPairs + kConfirmPairs) break;
         const Tuning candidate = with(best, change);
         if (candidate != best && wins(candidate, best)) best = candidate;
       }
@@ -120,15 +126,27 @@ class Trial {
     return best;
   }
 
+  // Measures `best`, which is taken back to `plain` if it is no clear gain over the defaults after all: what
+  // was better while something else disturbed the machine. `plain` is as fast as the defaults.
+  Measured confirm(Tuning& best, const Tuning& plain) {
+    const Measured measured = measure(best);
+    if (best == plain || measured.ratio < kWinningRatio) return measured;
+    best = plain;
+    return measure(best);
+  }
+
+ private:
   Measured measure(const Tuning& tuning) {
     std::vector<double> times;
     std::vector<double> defaults;
+    std::vector<double> ratios;
     std::vector<double> rates;
     const int pairs = static_cast<int>(std::clamp(pairs_left(), 1.0, 1.0 * kTrialPairs));
     for (int i = 0; i < pairs; ++i) {
       subject_.draw(rows_);
       defaults.push_back(subject_.time({}));
       times.push_back(subject_.time(tuning));
+      ratios.push_back(times.back() / defaults.back());
       rates.push_back(subject_.bytes() / times.back() * 1e6);
     }
     std::vector<double> sorted = times;
@@ -139,11 +157,11 @@ class Trial {
     const double middle = median(times);
     return {.microseconds = middle,
             .default_microseconds = median(defaults),
+            .ratio = median(ratios),
             .spread = (quartile(3) - quartile(1)) / middle,
             .bytes_per_second = median(rates)};
   }
 
- private:
   double pairs_left() const {
     return std::chrono::duration<double, std::micro>(deadline_ - Clock::now()).count() /
            (2 * pass_microseconds_);
@@ -185,7 +203,7 @@ TuneEntry Tuner::tune_batch(int rows, TuneEffort effort, Clock::time_point deadl
   Trial experts(experts_, rows, with_attention ? now + (deadline - now) * 3 / 4 : deadline);
   TuneEntry entry;
   entry.tuning = experts.search(expert_changes(effort, threads_), passes, {});
-  const Measured layer = experts.measure(entry.tuning);
+  const Measured layer = experts.confirm(entry.tuning, {});
   entry.microseconds = layer.microseconds;
   entry.default_microseconds = layer.default_microseconds;
   entry.spread = layer.spread;
@@ -193,17 +211,18 @@ TuneEntry Tuner::tune_batch(int rows, TuneEffort effort, Clock::time_point deadl
   if (!with_attention) return entry;
 
   Trial attention(*attention_, rows, deadline);
+  const Tuning plain = entry.tuning;
   const double all = entry.microseconds + attention.pass_microseconds();
   if (attention.pass_microseconds() >= kMeasurableShare * all) {
     entry.tuning = attention.search(attention_changes(effort), passes, entry.tuning);
   }
-  const Measured measured = attention.measure(entry.tuning);
+  const Measured measured = attention.confirm(entry.tuning, plain);
   entry.attention_microseconds = measured.microseconds;
   entry.attention_default_microseconds = measured.default_microseconds;
   return entry;
 }
 
-void Tuner::tune(TuneEffort effort, double stream, const Listener& listener) {
+void Tuner::tune(TuneEffort effort, const std::function<double()>& stream, const Listener& listener) {
   const std::vector<int> batches = batches_of(effort);
   const auto start = Clock::now();
   std::map<int, TuneEntry> entries;
@@ -216,7 +235,7 @@ void Tuner::tune(TuneEffort effort, double stream, const Listener& listener) {
     if (Clock::now() < deadline) {
       listener.progress(fmt::format("tuning for batches of {}, {} of {}", batches[i], i + 1, batches.size()));
       TuneEntry entry = tune_batch(batches[i], effort, deadline);
-      entry.share_of_stream = entry.bytes_per_second / stream;
+      entry.share_of_stream = entry.bytes_per_second / stream();
       entries[batches[i]] = entry;
     }
     if (i + 1 >= kQuickBatches.size()) listener.found(entries);

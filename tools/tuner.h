@@ -1,8 +1,9 @@
 // Finds settings that make passes over a model's experts, and its attention, faster on this machine.
 //
 // Settings are tried one at a time against the best so far, the two taking turns; one is taken over only if
-// it was faster by 3 % twice, the second time in more rounds. So noise leaves the defaults as they are. What
-// the passes compute is not looked at: no setting changes it.
+// it was faster by 3 % twice, the second time in more rounds, and at the end all of them together only if
+// they still beat the defaults by as much. So noise leaves the defaults as they are. What the passes compute
+// is not looked at: no setting changes it.
 #pragma once
 
 #include <chrono>
@@ -53,8 +54,9 @@ class Tuner {
     std::function<void(const std::map<int, TuneEntry>& entries)> found;
   };
 
-  // stream: bytes per second that the machine reads at most.
-  void tune(TuneEffort effort, double stream, const Listener& listener);
+  // stream(): bytes per second that the machine reads at most, as measured until now; called after each
+  // batch.
+  void tune(TuneEffort effort, const std::function<double()>& stream, const Listener& listener);
 
   // The rows of the largest batch that tune() draws of experts, and of attention.
   static int most_rows(TuneEffort effort);
