@@ -43,7 +43,7 @@ def innermost_loops(code):
 
 def main():
     program = sys.argv[1]
-    wanted = re.compile(sys.argv[2] if len(sys.argv) > 2 else r"_tile|_rows<|_half<|multiply_add|quantized")
+    wanted = re.compile(sys.argv[2] if len(sys.argv) > 2 else r"_tile|_rows<|multiply_add")
     print("stack  vector  loop of  function")
     for name, code in functions(program):
         if "kernels::" not in name or not wanted.search(name):

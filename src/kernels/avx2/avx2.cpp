@@ -21,6 +21,7 @@ namespace {
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
+#include "kernels/generic/tiles.inl"
 
 struct Products {
   // What bytes have added before a product: nothing, see add_bytes.

@@ -21,22 +21,12 @@ namespace {
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
+#include "kernels/generic/tiles.inl"
 
-struct Products {
-  // Bytes are made unsigned by an offset, which the row's corrections take back.
-  static constexpr std::int32_t kBytesOffset = 128;
-  static __m256i prepare_bytes(__m256i w) { return _mm256_xor_si256(w, _mm256_set1_epi8(-128)); }
+// `sum` plus 32 unsigned weights times 32 activations, by fours.
+inline __m256i add_quads(__m256i sum, __m256i w, __m256i x) { return _mm256_dpbusd_avx_epi32(sum, w, x); }
 
-  // `sum` plus a group of unsigned weights times 16 activations.
-  static __m256i add_codes(__m256i sum, const __m256i (&w)[4], const std::int8_t* x) {
-    for (int q = 0; q < 4; ++q) sum = _mm256_dpbusd_avx_epi32(sum, w[q], broadcast4(x + 4 * q));
-    return sum;
-  }
-  static __m256i add_bytes(__m256i sum, const __m256i (&w)[4], const std::int8_t* x) {
-    return add_codes(sum, w, x);
-  }
-  static __m256i accumulate(__m256i sum, __m256i a) { return _mm256_dpbusd_avx_epi32(sum, a, a); }
-};
+#include "kernels/avx2/vnni_products.inl"
 
 #include "kernels/avx2/tiles.inl"
 

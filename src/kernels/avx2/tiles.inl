@@ -72,57 +72,93 @@ struct Q8Block {
   }
 };
 
-// Rows `half * 8` to + 7 of the tile for kRows activation rows.
-template <typename Block, Compute kCompute, int kRows>
-inline void quantized_half(const QuantizedTile& t, int first, int stream, int half) {
-  const __m256i table = nibble_table();
+// A tile has parts: the halves of its rows in each stream. Part p is half p % 2 of stream p / 2. One or two
+// activation rows have registers for all parts side by side. With more, each part takes its turn, but by
+// stretches of a few blocks, which the first cache keeps until the last part has read them; between stretches
+// running sums wait in memory. So weights come from farther away once, and evenly.
+struct Stretch {
+  const std::byte* begin;  // its first superblock
+  const std::byte* end;    // behind its last
+  std::ptrdiff_t at;       // of its first group in every row
+  const std::byte* tile_end;
+};
+inline constexpr int kStretchBytes = 2304;  // about so many of a stretch, but a whole superblock
+
+// Adds a stretch to the running sums of kSide parts from `part` on. The first parts also ask for weights
+// ahead.
+template <typename Block, Compute kCompute, int kStreams, int kSide, int kRows>
+inline void add_stretch(const QuantizedTile& t, const Stretch& stretch, int part, __m256 (*waiting)[kRows]) {
   using Group = QuantizedGroup<kCompute>;
+  constexpr int kStep = kStreams * Block::kBytes;
+  const bool ask = part == 0 && t.ahead.bytes > 0;
+  const __m256i table = nibble_table();
   const std::byte* x[kRows];
-  __m256 sums[kRows];
+  __m256 sums[kSide][kRows];
   KERNEL_UNROLL
   for (int m = 0; m < kRows; ++m) {
-    x[m] = t.x[first + m];
-    sums[m] = _mm256_setzero_ps();
+    x[m] = t.x[m] + stretch.at;
+    KERNEL_UNROLL
+    for (int s = 0; s < kSide; ++s) sums[s][m] = waiting[s][m];
   }
   std::ptrdiff_t at = 0;  // of the group in every row
-  const std::byte* superblock = t.weights + stream * Block::kBytes;
-  for (int b = 0; b < t.superblocks; ++b, superblock += t.streams * Block::kBytes) {
+  for (const std::byte* superblock = stretch.begin; superblock < stretch.end; superblock += kStep) {
+    const std::byte* ahead = place_ahead(t.ahead, superblock, stretch.tile_end);
     for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
-      __m256i w[4];
-      Block::decode(superblock, g, half, table, w);
-      const __m256 scale = Block::scales(superblock, g, half);
+      if (ask) prefetch_lines<kStep / Block::kGroups>(ahead);
+      ahead += kStep / Block::kGroups;
       KERNEL_UNROLL
-      for (int m = 0; m < kRows; ++m) {
-        const auto* group = reinterpret_cast<const Group*>(x[m] + at);
-        __m256i dot = _mm256_set1_epi32(group->correction * (Block::kOffset / kCodeOffset));
-        if constexpr (kCompute == Compute::kAccurate) {
-          const __m256i high = Block::add_products(_mm256_setzero_si256(), w, group->values);
-          dot = _mm256_add_epi32(dot, _mm256_slli_epi32(high, 7));
-          dot = Block::add_products(dot, w, group->low);
-        } else {
-          dot = Block::add_products(dot, w, group->values);
+      for (int s = 0; s < kSide; ++s) {
+        const std::byte* block = superblock + (part + s) / 2 * Block::kBytes;
+        const int half = (part + s) % 2;
+        __m256i w[4];
+        Block::decode(block, g, half, table, w);
+        const __m256 scale = Block::scales(block, g, half);
+        KERNEL_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+          const auto* group = reinterpret_cast<const Group*>(x[m] + at);
+          __m256i dot = _mm256_set1_epi32(group->correction * (Block::kOffset / kCodeOffset));
+          if constexpr (kCompute == Compute::kAccurate) {
+            const __m256i high = Block::add_products(_mm256_setzero_si256(), w, group->values);
+            dot = _mm256_add_epi32(dot, _mm256_slli_epi32(high, 7));
+            dot = Block::add_products(dot, w, group->low);
+          } else {
+            dot = Block::add_products(dot, w, group->values);
+          }
+          const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
+          sums[s][m] = _mm256_fmadd_ps(scaled, _mm256_set1_ps(group->scale), sums[s][m]);
         }
-        const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
-        sums[m] = _mm256_fmadd_ps(scaled, _mm256_set1_ps(group->scale), sums[m]);
       }
     }
   }
   KERNEL_UNROLL
-  for (int m = 0; m < kRows; ++m) {
-    _mm256_storeu_ps(t.y[stream][first + m] + half * 8,
-                     _mm256_mul_ps(sums[m], _mm256_set1_ps(t.scales[stream])));
+  for (int s = 0; s < kSide; ++s) {
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) waiting[s][m] = sums[s][m];
   }
 }
 
-template <typename Block, Compute kCompute>
-void quantized_tile(const QuantizedTile& t) {
-  for (int stream = 0; stream < t.streams; ++stream) {
-    for (int half = 0; half < 2; ++half) {
-      int m = 0;
-      for (; m + 4 <= t.rows; m += 4) quantized_half<Block, kCompute, 4>(t, m, stream, half);
-      for (; m + 2 <= t.rows; m += 2) quantized_half<Block, kCompute, 2>(t, m, stream, half);
-      if (m < t.rows) quantized_half<Block, kCompute, 1>(t, m, stream, half);
+template <typename Block, Compute kCompute, int kStreams, int kRows>
+void quantized_rows(const QuantizedTile& t) {
+  constexpr int kParts = 2 * kStreams;
+  constexpr int kSide = kRows <= 2 ? kParts : 1;
+  constexpr int kStep = kStreams * Block::kBytes;
+  constexpr int kBlocks = kStep < kStretchBytes ? kStretchBytes / kStep : 1;
+  __m256 sums[kParts][kRows] = {};
+  const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
+  Stretch stretch{.begin = t.weights, .end = end, .at = 0, .tile_end = end};
+  while (stretch.begin < end) {
+    if (kSide < kParts && end - stretch.begin > kBlocks * kStep)
+      stretch.end = stretch.begin + kBlocks * kStep;
+    for (int part = 0; part < kParts; part += kSide) {
+      add_stretch<Block, kCompute, kStreams, kSide, kRows>(t, stretch, part, sums + part);
     }
+    stretch = {stretch.end, end,
+               stretch.at + kBlocks * Block::kGroups * std::ptrdiff_t{sizeof(QuantizedGroup<kCompute>)}, end};
+  }
+  for (int part = 0; part < kParts; ++part) {
+    const __m256 scale = _mm256_set1_ps(t.scales[part / 2]);
+    for (int m = 0; m < kRows; ++m)
+      _mm256_storeu_ps(t.y[part / 2][m] + part % 2 * 8, _mm256_mul_ps(sums[part][m], scale));
   }
 }
 
@@ -138,7 +174,8 @@ std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
   return static_cast<std::uint32_t>(_mm256_movemask_epi8(bits[0]));
 }
 
-// What a product tile does for each 32 bytes, in registers, in chains that the compiler cannot know to be equal.
+// What a product tile does for each 32 bytes, in registers, in chains that the compiler cannot know to be
+// equal.
 std::int64_t multiply_peak(int rounds) {
   constexpr int kChains = 8;
   volatile std::int32_t zero = 0;

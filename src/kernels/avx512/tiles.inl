@@ -72,20 +72,6 @@ inline __m512i add_products(__m512i sum, const __m512i (&w)[4], const std::int8_
   return sum;
 }
 
-// What is read ahead.bytes after `block`, in a tile that ends at `end` or beyond it.
-inline const std::byte* place_ahead(const Ahead& ahead, const std::byte* block, const std::byte* end) {
-  const std::ptrdiff_t beyond = block + ahead.bytes - end;
-  return beyond < 0 ? block + ahead.bytes : ahead.next + beyond;
-}
-
-// Into the second cache: it has room for more misses at once than the first, which the hardware's own streams
-// then feed from it.
-template <int kBytes>
-inline void prefetch_lines(const std::byte* start) {
-  KERNEL_UNROLL
-  for (int i = 0; i < kBytes; i += 64) _mm_prefetch(start + i, _MM_HINT_T1);
-}
-
 template <typename Block, Compute kCompute, int kStreams, int kRows>
 void quantized_rows(const QuantizedTile& t) {
   using Group = QuantizedGroup<kCompute>;
@@ -141,26 +127,6 @@ void quantized_rows(const QuantizedTile& t) {
   }
 }
 
-template <typename Block, Compute kCompute, int kStreams>
-void quantized_streams(const QuantizedTile& t) {
-  using Rows = void (*)(const QuantizedTile&);
-  static constexpr Rows kByRows[kMaxRows] = {
-      quantized_rows<Block, kCompute, kStreams, 1>, quantized_rows<Block, kCompute, kStreams, 2>,
-      quantized_rows<Block, kCompute, kStreams, 3>, quantized_rows<Block, kCompute, kStreams, 4>,
-      quantized_rows<Block, kCompute, kStreams, 5>, quantized_rows<Block, kCompute, kStreams, 6>,
-      quantized_rows<Block, kCompute, kStreams, 7>, quantized_rows<Block, kCompute, kStreams, 8>};
-  kByRows[t.rows - 1](t);
-}
-
-template <typename Block, Compute kCompute>
-void quantized_tile(const QuantizedTile& t) {
-  if (t.streams == 2) {
-    quantized_streams<Block, kCompute, 2>(t);
-  } else {
-    quantized_streams<Block, kCompute, 1>(t);
-  }
-}
-
 std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
   __m512i bits[4] = {};
   for (std::size_t i = 0; i < bytes; i += 256) {
@@ -170,8 +136,8 @@ std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
   return static_cast<std::uint32_t>(_mm512_reduce_or_epi32(all));
 }
 
-// Twelve chains hide the latency of vpdpbusd. As far as the compiler knows each starts from a number of its own
-// and multiplies another one; otherwise it would see that all are equal and compute only one.
+// Twelve chains hide the latency of vpdpbusd. As far as the compiler knows each starts from a number of its
+// own and multiplies another one; otherwise it would see that all are equal and compute only one.
 std::int64_t multiply_peak(int rounds) {
   constexpr int kChains = 12;
   volatile std::int32_t zero = 0;
