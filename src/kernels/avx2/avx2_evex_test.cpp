@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/attention.h"
 #include "kernels/generic/unroll.h"
@@ -18,23 +19,12 @@ namespace avx2_evex {
 
 namespace {
 
-#include "kernels/avx2/vec.inl"
-#include "kernels/generic/kernels.inl"
-
-#include "kernels/generic/attention.inl"
-#include "kernels/generic/tiles.inl"
+constexpr std::string_view kName = "avx2_vnni as EVEX";
 
 // `sum` plus 32 unsigned weights times 32 activations, by fours.
 inline __m256i add_quads(__m256i sum, __m256i w, __m256i x) { return _mm256_dpbusd_epi32(sum, w, x); }
 
-#include "kernels/avx2/vnni_products.inl"
-
-#include "kernels/avx2/tiles.inl"
-
-#include "kernels/generic/table.inl"
-
-constexpr Kernels kFast = make_table<Compute::kFast>("avx2_vnni as EVEX");
-constexpr Kernels kAccurate = make_table<Compute::kAccurate>("avx2_vnni as EVEX");
+#include "kernels/avx2/vnni_table.inl"
 
 }  // namespace
 }  // namespace avx2_evex

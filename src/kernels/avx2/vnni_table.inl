@@ -1,5 +1,11 @@
-// Products of the AVX2 tiles by the 256-bit vpdpbusd, for includers that define add_quads(): the instruction
-// in the encoding that their CPUs have.
+// The AVX2 table with products by the 256-bit vpdpbusd, for includers that define add_quads(), the instruction in
+// the encoding that their CPUs have, and kName.
+
+#include "kernels/avx2/vec.inl"
+#include "kernels/generic/kernels.inl"
+
+#include "kernels/generic/attention.inl"
+#include "kernels/generic/tiles.inl"
 
 struct Products {
   // Bytes are made unsigned by an offset, which the row's corrections take back.
@@ -16,3 +22,10 @@ struct Products {
   }
   static __m256i accumulate(__m256i sum, __m256i a) { return add_quads(sum, a, a); }
 };
+
+#include "kernels/avx2/tiles.inl"
+
+#include "kernels/generic/table.inl"
+
+constexpr Kernels kFast = make_table<Compute::kFast>(kName);
+constexpr Kernels kAccurate = make_table<Compute::kAccurate>(kName);
