@@ -142,8 +142,8 @@ void add_routing_options(CLI::App& command, ModelOptions& options) {
 }
 
 LoadedModel::LoadedModel(const ModelOptions& options)
-    : kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))),
-      pool(base::ThreadPool::for_this_machine(options.threads)) {
+    : pool(base::ThreadPool::for_this_machine(options.threads)),
+      kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))) {
   if (kernels.name == "scalar" && options.isa == "auto") {
     spdlog::warn("{} has no AVX2: running the scalar kernels, which are many times slower",
                  base::detect_cpu().name);

@@ -58,10 +58,10 @@ struct LoadedModel {
   // auto the defaults.
   kernels::TuningTable tuning();
 
-  const kernels::Kernels& kernels;
   base::ThreadPool pool;
-  std::optional<AutoTune> auto_tune;  // with options.tune
+  const kernels::Kernels& kernels;
   std::unique_ptr<models::Model> model;
+  std::optional<AutoTune> auto_tune;  // with options.tune
 };
 
 // A model that reads and writes text.
