@@ -14,6 +14,7 @@
 #include "kernels/select.h"
 #include "layer_bench.h"
 #include "model_bench.h"
+#include "model_options.h"
 #include "progress_bar.h"
 #include "synthetic_layer.h"
 
@@ -29,6 +30,7 @@ struct LayerBenchOptions {
   std::vector<std::string> tunings{""};  // the defaults
   int rounds = 7;
   int threads = 0;
+  base::Numa numa = base::Numa::kAuto;
   std::string isa = "auto";
   std::string compute = "fast";
   base::Pages pages = base::Pages::kHuge;
@@ -52,7 +54,7 @@ void run_layer_bench(const LayerBenchOptions& options) {
   const LayerShape shape = wanted_shape(options);
   const kernels::Kernels& kernels =
       kernels::select_kernels(options.isa, kernels::parse_compute(options.compute));
-  base::ThreadPool pool = base::ThreadPool::for_this_machine(options.threads);
+  base::ThreadPool pool = base::ThreadPool::for_this_machine(options.threads, options.numa);
   pool.pin_caller();
   std::vector<LayerCase> cases;
   std::vector<std::string> names;
@@ -141,6 +143,7 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   layer->add_option("--threads", options->threads, "Threads (default: usable cores)")
       ->check(CLI::Range(1, 1024));
+  add_numa_option(*layer, options->numa);
   layer
       ->add_option("--isa", options->isa,
                    "Instruction set: auto, avx512, avx512_vnni, avx2_vnni, avx2, scalar")

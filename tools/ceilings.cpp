@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -21,19 +22,25 @@ double seconds_of(auto&& work) {
 }  // namespace
 
 Ceilings::Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool)
-    : kernels_(kernels), pool_(pool), buffer_(kBytes) {}
+    : kernels_(kernels),
+      pool_(pool),
+      arena_(base::Pages::kHuge, pool.crews()),
+      parts_(static_cast<std::size_t>(pool.size())),
+      part_bytes_(kBytes / parts_.size() / 256 * 256) {
+  pool_.run(pool_.size(), [&](int part, int worker) {
+    void* data = arena_.allocate(part_bytes_, pool_.crews().crew_of(worker));
+    std::memset(data, 0, part_bytes_);  // reading what was never written would read one page of zeros
+    parts_[part] = static_cast<std::byte*>(data);
+  });
+}
 
 void Ceilings::sample_bandwidth() {
-  const int workers = pool_.size();
-  const std::size_t part = kBytes / static_cast<std::size_t>(workers) / 256 * 256;
   std::atomic<std::uint32_t> bits = 0;
   const double reading = seconds_of([&] {
-    pool_.run(workers, [&](int task, int) {
-      bits |= kernels_.read_stream(buffer_.data() + static_cast<std::size_t>(task) * part, part);
-    });
+    pool_.run(pool_.size(), [&](int part, int) { bits |= kernels_.read_stream(parts_[part], part_bytes_); });
   });
   CHECK(bits == 0, "the buffer is zero, {:x} was read", bits.load());
-  bandwidths_.push_back(static_cast<double>(part) * workers / reading);
+  bandwidths_.push_back(static_cast<double>(part_bytes_) * pool_.size() / reading);
 }
 
 void Ceilings::sample() {

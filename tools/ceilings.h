@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/aligned_buffer.h"
+#include "base/arena.h"
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
 
@@ -15,7 +15,7 @@ namespace tagalong::tools {
 
 class Ceilings {
  public:
-  // Allocates this much, far beyond any cache, to stream through.
+  // Allocates this much, far beyond any cache, to stream through; each worker's part on the worker's node.
   static constexpr std::size_t kBytes = std::size_t{256} << 20;
   Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool);
 
@@ -31,7 +31,9 @@ class Ceilings {
  private:
   const kernels::Kernels& kernels_;
   base::ThreadPool& pool_;
-  base::AlignedBuffer<std::byte> buffer_;
+  base::Arena arena_;
+  std::vector<std::byte*> parts_;  // [workers], part_bytes_ each
+  std::size_t part_bytes_;
   std::vector<double> bandwidths_;
   std::vector<double> rates_;
 };

@@ -80,6 +80,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(0, kMostThreads))
       ->envname("TAGALONG_THREADS")
       ->capture_default_str();
+  add_numa_option(command, options.numa);
   command
       .add_option("--isa", options.isa,
                   "Instruction set of the kernels: auto, avx512, avx512_vnni, avx2_vnni, avx2 or scalar")
@@ -98,6 +99,17 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->envname("TAGALONG_CONTEXT")
       ->capture_default_str();
+}
+
+void add_numa_option(CLI::App& command, base::Numa& numa) {
+  command
+      .add_option("--numa", numa,
+                  "auto: on a machine of several NUMA nodes, keep threads and the weights that they read on "
+                  "the same node; off: leave both to the system. No result depends on it")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, base::Numa>{{"auto", base::Numa::kAuto}, {"off", base::Numa::kOff}}))
+      ->envname("TAGALONG_NUMA")
+      ->default_str("auto");
 }
 
 void add_tune_option(CLI::App& command, ModelOptions& options) {
@@ -142,7 +154,7 @@ void add_routing_options(CLI::App& command, ModelOptions& options) {
 }
 
 LoadedModel::LoadedModel(const ModelOptions& options)
-    : pool(base::ThreadPool::for_this_machine(options.threads)),
+    : pool(base::ThreadPool::for_this_machine(options.threads, options.numa)),
       kernels(kernels::select_kernels(options.isa, kernels::parse_compute(options.compute))) {
   if (kernels.name == "scalar" && options.isa == "auto") {
     spdlog::warn("{} has no AVX2: running the scalar kernels, which are many times slower",

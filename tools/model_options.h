@@ -25,6 +25,7 @@ namespace tagalong::tools {
 struct ModelOptions {
   std::filesystem::path model;  // a checkpoint directory
   int threads = 0;              // 0: one for each usable core
+  base::Numa numa = base::Numa::kAuto;
   std::string isa = "auto";
   std::string compute = "fast";
   std::string kv_type = "bf16";
@@ -38,6 +39,8 @@ struct ModelOptions {
 // Adds MODEL and the flags above, but those of routing, to a subcommand; `options` must live until the
 // command has run.
 void add_model_options(CLI::App& command, ModelOptions& options);
+// Adds --numa, one of the flags above, for commands that have their own.
+void add_numa_option(CLI::App& command, base::Numa& numa);
 // Adds --tune, with which a command that serves for long finds its fastest settings.
 void add_tune_option(CLI::App& command, ModelOptions& options);
 // Adds the flags that choose the routing.

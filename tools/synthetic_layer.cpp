@@ -94,7 +94,7 @@ nn::Moe make_synthetic_layer(const LayerShape& shape, base::ThreadPool& pool, st
                              .format = tensor::Format::kBF16,
                              .shape = {shape.experts, shape.hidden},
                              .data = router.data()});
-  const auto arena = std::make_shared<base::Arena>(pages);
+  const auto arena = std::make_shared<base::Arena>(pages, pool.crews());
   layer.experts = models::load_experts(pool, shape.experts, [&](int e) {
     return random_network(shape.hidden, shape.intermediate, seed + 1000 + static_cast<std::uint64_t>(e),
                           arena);

@@ -16,6 +16,7 @@
 #include "base/cpu_info.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/numa.h"
 #include "kernels/packed_matrix.h"
 
 namespace tagalong::tools {
@@ -82,8 +83,10 @@ std::optional<std::filesystem::path> absolute_path_in(const char* variable) {
 
 TuneMachine tune_machine(const kernels::Kernels& kernels) {
   const base::CpuInfo cpu = base::detect_cpu();
-  std::string cores;
-  for (const int core : base::physical_cores()) cores += fmt::format("{}{}", cores.empty() ? "" : ",", core);
+  std::string cores;  // of one node after another
+  for (const base::NumaNode& node : base::numa_nodes(base::physical_cores())) {
+    cores += fmt::format("{}{}", cores.empty() ? "" : " and ", fmt::join(node.cpus, ","));
+  }
   return {.cpu = fmt::format("{} {}-{}-{}", cpu.name, cpu.family, cpu.model, cpu.stepping),
           .topology =
               fmt::format("cores {}, quota {}, l3 {} KiB", cores, base::usable_cores(), cpu.l3_bytes >> 10),

@@ -5,7 +5,7 @@
 
 namespace tagalong::tools {
 
-// Three lines: version and commit; compiler; the kernels that this CPU can run, best first.
+// Four lines: version and commit; compiler; the kernels that this CPU can run, best first; its cores by node.
 std::string version_text();
 
 }  // namespace tagalong::tools

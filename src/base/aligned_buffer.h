@@ -39,12 +39,12 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::size_t size)
       : data_(size == 0 ? nullptr : static_cast<T*>(detail::allocate_aligned(size * sizeof(T)))),
         size_(size) {}
-  // From the arena; without one, as above.
-  AlignedBuffer(std::size_t size, std::shared_ptr<Arena> arena) : size_(size) {
+  // From the arena, of a crew's region; without one, as above.
+  AlignedBuffer(std::size_t size, std::shared_ptr<Arena> arena, int crew = 0) : size_(size) {
     if (arena == nullptr || size == 0) {
       *this = AlignedBuffer(size);
     } else {
-      T* data = static_cast<T*>(arena->allocate(size * sizeof(T)));
+      T* data = static_cast<T*>(arena->allocate(size * sizeof(T), crew));
       data_ = {data, detail::FreeAligned{std::move(arena)}};
     }
   }

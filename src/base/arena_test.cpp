@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -50,6 +51,20 @@ TEST(Arena, GrowsPastItsChunksAndRefusesTheImpossible) {
   EXPECT_EQ(large[(std::size_t{300} << 20) - 1], 7);
   EXPECT_THROW(arena.allocate(SIZE_MAX), std::bad_alloc);
   EXPECT_THROW(arena.allocate(std::size_t{1} << 62), std::bad_alloc);
+}
+
+TEST(Arena, KeepsTheBuffersOfEachCrewTogether) {
+  const NodeCrews crews(std::vector<NodeCrews::Crew>{{0, 2}, {1, 1}});
+  auto arena = std::make_shared<Arena>(Pages::kNormal, crews);
+  std::vector<AlignedBuffer<unsigned char>> buffers;
+  for (int i = 0; i < 20; ++i) {
+    auto& buffer = buffers.emplace_back(std::size_t{64}, arena, i % 2);
+    for (std::size_t k = 0; k < buffer.size(); ++k) EXPECT_EQ(std::exchange(buffer[k], i), 0);
+  }
+  for (std::size_t i = 2; i < buffers.size(); ++i) {
+    EXPECT_EQ(buffers[i].data(), buffers[i - 2].data() + 64);  // dense within a crew
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(buffers[static_cast<std::size_t>(i)][63], i);
 }
 
 TEST(Arena, LivesAsLongAsABufferOfIt) {

@@ -2,8 +2,14 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -37,19 +43,44 @@ int take(std::atomic<std::uint64_t>& left, Side side) {
 }
 
 // A binding that the system refuses, as when the core was taken from us meanwhile, costs speed only.
-void bind(pthread_t thread, int cpu) {
+void bind(pthread_t thread, const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
   pthread_setaffinity_np(thread, sizeof(set), &set);
+}
+
+// The nodes to use: one, with all cores, where memory cannot be bound to those that there are.
+std::vector<NumaNode> usable_nodes(const std::vector<int>& cores, Numa numa) {
+  std::vector<NumaNode> one{{.id = 0, .cpus = cores}};
+  if (numa == Numa::kOff) return one;
+  std::vector<NumaNode> nodes = numa_nodes(cores);
+  if (nodes.size() == 1) return one;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* probe = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) throw std::bad_alloc();
+  for (const NumaNode& node : nodes) {
+    if (const int error = prefer_node(probe, page, node.id); error != 0) {
+      spdlog::warn(
+          "memory cannot be bound to NUMA node {} ({}): weights lie where the system puts them, and distant "
+          "ones are read more slowly. Containers need the capability SYS_NICE; --numa off silences this",
+          node.id, std::generic_category().message(error));
+      nodes = std::move(one);
+      break;
+    }
+  }
+  munmap(probe, page);
+  return nodes;
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, std::vector<int> cpus)
-    : cpus_(std::move(cpus)), barrier_(threads), shares_(static_cast<std::size_t>(threads)) {
-  CHECK(cpus_.empty() || static_cast<int>(cpus_.size()) == threads, "{} threads, {} cores", threads,
-        cpus_.size());
+ThreadPool::ThreadPool(WorkerPlaces places)
+    : crews_(std::move(places.crews)),
+      cpus_(std::move(places.cpus)),
+      barrier_(crews_.workers()),
+      shares_(static_cast<std::size_t>(crews_.workers())) {
+  const int threads = crews_.workers();
   workers_.reserve(static_cast<std::size_t>(threads - 1));
   for (int worker = 1; worker < threads; ++worker) {
     workers_.emplace_back([this, worker] { work(worker); });
@@ -57,11 +88,9 @@ ThreadPool::ThreadPool(int threads, std::vector<int> cpus)
   }
 }
 
-ThreadPool ThreadPool::for_this_machine(int threads) {
-  std::vector<int> cores = physical_cores();
-  if (threads == 0) threads = usable_cores();
-  if (threads != static_cast<int>(cores.size())) cores.clear();
-  return {threads, std::move(cores)};
+ThreadPool ThreadPool::for_this_machine(int threads, Numa numa) {
+  return ThreadPool(
+      place_workers(threads == 0 ? usable_cores() : threads, usable_nodes(physical_cores(), numa)));
 }
 
 ThreadPool::~ThreadPool() {
@@ -86,6 +115,12 @@ void ThreadPool::run_phases(std::span<const Phase> phases) {
 }
 
 void ThreadPool::start(std::span<const Phase> phases) {
+  for (const Phase& phase : phases) {
+    const auto crews = static_cast<std::size_t>(crews_.count());
+    CHECK(phase.crew_tasks.empty() ||
+              (phase.crew_tasks.size() == crews + 1 && phase.crew_tasks.back() == phase.tasks),
+          "{} crews, {} tasks", crews, phase.tasks);
+  }
   phases_ = phases;
   for (int worker = 0; worker < size(); ++worker) deal(phases.front(), 0, worker);
   jobs_.raise(++job_);
@@ -111,33 +146,64 @@ void ThreadPool::take_part(int worker) {
   }
 }
 
-Range ThreadPool::share_of(int tasks, int workers, int worker) const {
-  const std::int64_t sharers = participants(workers);
-  if (worker >= sharers) return {0, 0};
-  return {static_cast<int>(tasks * std::int64_t{worker} / sharers),
-          static_cast<int>(tasks * (std::int64_t{worker} + 1) / sharers)};
+// The workers that take part in a phase whose tasks are dealt to so many teams: the crews, or the whole pool
+// as one.
+Range ThreadPool::team(int teams, int workers, int index) const {
+  if (teams == 1) return {0, workers == 0 ? size() : std::min(workers, size())};
+  const Range crew = crews_.workers_of(index);
+  if (workers == 0) return crew;
+  return {crew.begin, crew.begin + std::clamp(crews_.share(workers, index).size(), 1, crew.size())};
+}
+
+Range ThreadPool::share_of(std::span<const int> crew_tasks, int workers, int worker) const {
+  const int teams = static_cast<int>(crew_tasks.size()) - 1;
+  const int own = teams == 1 ? 0 : crews_.crew_of(worker);
+  const Range members = team(teams, workers, own);
+  if (worker >= members.end) return {0, 0};
+  const int begin = crew_tasks[static_cast<std::size_t>(own)];
+  const std::int64_t tasks = crew_tasks[static_cast<std::size_t>(own) + 1] - begin;
+  const int place = worker - members.begin;
+  return {begin + static_cast<int>(tasks * place / members.size()),
+          begin + static_cast<int>(tasks * (place + 1) / members.size())};
+}
+
+Range ThreadPool::share_of(const Phase& phase, int worker) const {
+  const std::array all{0, phase.tasks};
+  return share_of(phase.crew_tasks.empty() ? std::span<const int>(all) : phase.crew_tasks, phase.workers,
+                  worker);
 }
 
 void ThreadPool::deal(const Phase& phase, std::size_t index, int worker) {
   if (phase.schedule == Schedule::kStatic) return;
-  const auto [begin, end] = share_of(phase.tasks, phase.workers, worker);
+  const auto [begin, end] = share_of(phase, worker);
   shares_[static_cast<std::size_t>(worker)].left[index % 2].store(pack(begin, end),
                                                                   std::memory_order_relaxed);
 }
 
 void ThreadPool::run_share(const Phase& phase, std::size_t index, int worker) {
-  if (phase.schedule == Schedule::kStatic) {
-    const auto [begin, end] = share_of(phase.tasks, phase.workers, worker);
-    for (int task = begin; task < end; ++task) phase.body(task, worker);
+  if (phase.schedule == Schedule::kStealing) {
+    run_and_steal(phase, index, worker);
     return;
   }
-  const int workers = participants(phase.workers);
-  if (worker >= workers) return;
-  // The own range from its front, then others' from their ends: their owners go on reading forwards.
-  for (int step = 0; step < workers; ++step) {
-    auto& left = shares_[static_cast<std::size_t>((worker + step) % workers)].left[index % 2];
-    const Side side = step == 0 ? Side::kFirst : Side::kLast;
-    for (int task = take(left, side); task >= 0; task = take(left, side)) phase.body(task, worker);
+  const auto [begin, end] = share_of(phase, worker);
+  for (int task = begin; task < end; ++task) phase.body(task, worker);
+}
+
+// The own range from its front, then others' from their ends: their owners go on reading forwards. The own
+// crew comes before those whose memory is far.
+void ThreadPool::run_and_steal(const Phase& phase, std::size_t index, int worker) {
+  const int teams = phase.crew_tasks.empty() ? 1 : static_cast<int>(phase.crew_tasks.size()) - 1;
+  const int own = teams == 1 ? 0 : crews_.crew_of(worker);
+  const Range home = team(teams, phase.workers, own);
+  if (worker >= home.end) return;
+  for (int i = 0; i < teams; ++i) {
+    const Range members = team(teams, phase.workers, (own + i) % teams);
+    for (int step = 0; step < members.size(); ++step) {
+      const int other = members.begin + (worker - home.begin + step) % members.size();
+      auto& left = shares_[static_cast<std::size_t>(other)].left[index % 2];
+      const Side side = other == worker ? Side::kFirst : Side::kLast;
+      for (int task = take(left, side); task >= 0; task = take(left, side)) phase.body(task, worker);
+    }
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // run() and run_phases() are called by the owner's thread only, which works too as worker 0. Tasks are dealt
 // as contiguous ranges, one per worker, fixed by the counts alone; a phase may let workers that are done take
-// tasks from the end of another's range. Between jobs the workers spin for a moment and then sleep. A task
+// tasks from the end of another's range. On a machine with several NUMA nodes the workers form crews, and a
+// phase may say which tasks are whose. Between jobs the workers spin for a moment and then sleep. A task
 // must not throw and must not use the pool.
 #pragma once
 
@@ -16,6 +17,9 @@
 
 #include "base/aligned_buffer.h"
 #include "base/barrier.h"
+#include "base/node_crews.h"
+#include "base/numa.h"
+#include "base/range.h"
 #include "base/waitable_counter.h"
 
 namespace tagalong::base {
@@ -43,31 +47,33 @@ struct Phase {
   int tasks;
   TaskRef body;
   Schedule schedule = Schedule::kStatic;
-  int workers = 0;  // at most so many take part; 0: all
-};
-
-// Tasks from begin to before end.
-struct Range {
-  int begin;
-  int end;
+  int workers = 0;  // at most so many take part, but one of each crew that has tasks; 0: all
+  // [crews + 1] the first task of each crew of the pool, then their number. Without it the tasks are no
+  // crew's own.
+  std::span<const int> crew_tasks = {};
 };
 
 class ThreadPool {
  public:
   // `threads` >= 1 workers in all, the caller among them; the kernel decides where they run.
-  explicit ThreadPool(int threads) : ThreadPool(threads, {}) {}
+  explicit ThreadPool(int threads) : ThreadPool(NodeCrews(threads)) {}
+  // The same, in crews.
+  explicit ThreadPool(const NodeCrews& crews) : ThreadPool(WorkerPlaces{.crews = crews, .cpus = {}}) {}
   // What a program wants on its machine: `threads` workers, or for 0 as many as usable_cores(). A pool with a
-  // thread for each physical core is pinned, one to a core. A smaller one is not: two of them would choose
-  // the same cores.
-  static ThreadPool for_this_machine(int threads);
+  // thread for each physical core is pinned, one to a core. A smaller one is not, since two of them would
+  // choose the same cores; on a machine with several nodes its workers keep to their node. There the workers
+  // form a crew for each node, unless `numa` is off or memory cannot be bound to nodes, which is said.
+  static ThreadPool for_this_machine(int threads, Numa numa = Numa::kAuto);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Binds the calling thread to worker 0's core, if the pool is pinned. For the thread that is going to call
-  // run() from now on; threads that it starts later inherit the binding.
+  const NodeCrews& crews() const { return crews_; }
+
+  // Binds the calling thread to where worker 0 belongs, if the pool is pinned. For the thread that is going
+  // to call run() from now on; threads that it starts later inherit the binding.
   void pin_caller() const;
 
   // One loop; returns when all tasks are done. What they wrote is visible to the caller and to later loops.
@@ -81,8 +87,8 @@ class ThreadPool {
     start({&phase, 1});
   }
 
-  // The tasks that fall to a worker when `tasks` are dealt to `workers` of the pool (0: all).
-  Range share_of(int tasks, int workers, int worker) const;
+  // The tasks that a phase with these crew_tasks and workers deals to a worker.
+  Range share_of(std::span<const int> crew_tasks, int workers, int worker) const;
 
   // Loops in order, each seeing what the ones before it wrote. Workers go from one to the next through a
   // barrier, without coming back to the caller.
@@ -94,15 +100,18 @@ class ThreadPool {
   struct alignas(kCacheLine) Share {
     std::atomic<std::uint64_t> left[2] = {0, 0};
   };
-  ThreadPool(int threads, std::vector<int> cpus);
+  explicit ThreadPool(WorkerPlaces places);
   void start(std::span<const Phase> phases);
   void work(int worker);
   void take_part(int worker);
   void run_share(const Phase& phase, std::size_t index, int worker);
-  int participants(int workers) const { return workers == 0 ? size() : std::min(workers, size()); }
+  void run_and_steal(const Phase& phase, std::size_t index, int worker);
+  Range team(int teams, int workers, int index) const;
+  Range share_of(const Phase& phase, int worker) const;
   void deal(const Phase& phase, std::size_t index, int worker);
 
-  std::vector<int> cpus_;  // [threads] worker's core; empty: not pinned
+  NodeCrews crews_;
+  std::vector<std::vector<int>> cpus_;  // [threads] where a worker may run; empty: anywhere
   std::span<const Phase> phases_;
   std::uint32_t job_ = 0;
   bool stop_ = false;

@@ -111,6 +111,70 @@ TEST(ThreadPool, APhaseKeepsToItsWorkers) {
   }
 }
 
+// Three crews, of two, one and three workers.
+NodeCrews some_crews() { return NodeCrews(std::vector<NodeCrews::Crew>{{0, 2}, {1, 1}, {2, 3}}); }
+
+TEST(ThreadPool, StaticTasksOfACrewAreRunByItsWorkers) {
+  ThreadPool pool(some_crews());
+  ASSERT_EQ(pool.size(), 6);
+  const std::array crew_tasks{0, 5, 5, 12};  // the second crew has none
+  std::vector<int> owner(12, -1);
+  auto body = [&](int task, int worker) { owner[static_cast<std::size_t>(task)] = worker; };
+  const auto run = [&](int workers) {
+    const std::array phases{Phase{12, body, Schedule::kStatic, workers, crew_tasks}};
+    pool.run_phases(phases);
+    return owner;
+  };
+  EXPECT_EQ(run(0), (std::vector<int>{0, 0, 1, 1, 1, 3, 3, 4, 4, 5, 5, 5}));
+  EXPECT_EQ(run(6), (std::vector<int>{0, 0, 1, 1, 1, 3, 3, 4, 4, 5, 5, 5}));
+  EXPECT_EQ(run(4), (std::vector<int>{0, 0, 0, 0, 0, 3, 3, 3, 4, 4, 4, 4}));  // 1, 1 and 2 of the crews
+  EXPECT_EQ(run(1), (std::vector<int>{0, 0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3}));  // one of each crew at least
+}
+
+TEST(ThreadPool, CrewsRunEveryTaskExactlyOnceUnderAnySchedule) {
+  ThreadPool pool(some_crews());
+  for (const Schedule schedule : {Schedule::kStatic, Schedule::kStealing}) {
+    for (const int workers : {0, 1, 2, 3, 5, 6, 9}) {
+      for (const std::array<int, 4> crew_tasks : {std::array{0, 0, 0, 0}, std::array{0, 0, 0, 40},
+                                                  std::array{0, 40, 40, 40}, std::array{0, 7, 30, 31}}) {
+        std::vector<int> count(static_cast<std::size_t>(crew_tasks.back()));
+        auto body = [&](int task, int) { ++count[static_cast<std::size_t>(task)]; };
+        const Phase phase{crew_tasks.back(), body, schedule, workers, crew_tasks};
+        const std::array phases{phase, Phase{0, body}, phase};
+        for (int round = 0; round < 10; ++round) pool.run_phases(phases);
+        EXPECT_EQ(count, std::vector<int>(count.size(), 20)) << workers << " workers, " << crew_tasks[1];
+      }
+    }
+  }
+}
+
+// Worker 0, the whole first crew, waits in its first task until the second crew has done all others.
+TEST(ThreadPool, IdleCrewsTakeTheRestOfAnothers) {
+  ThreadPool pool(NodeCrews(std::vector<NodeCrews::Crew>{{0, 1}, {1, 2}}));
+  std::atomic<int> done = 0;
+  std::vector<int> owner(20, -1);
+  auto body = [&](int task, int worker) {
+    owner[static_cast<std::size_t>(task)] = worker;
+    if (task == 0) {
+      while (done.load() < 19) std::this_thread::yield();
+    } else {
+      ++done;
+    }
+  };
+  const std::array crew_tasks{0, 15, 20};
+  const std::array phases{Phase{20, body, Schedule::kStealing, 0, crew_tasks}};
+  pool.run_phases(phases);
+  EXPECT_EQ(owner[0], 0);
+  EXPECT_GE(*std::min_element(owner.begin() + 1, owner.end()), 1);
+}
+
+TEST(ThreadPool, WithoutNodesIsOneCrew) {
+  EXPECT_EQ(ThreadPool(3).crews().count(), 1);
+  const ThreadPool pool = ThreadPool::for_this_machine(0, Numa::kOff);
+  EXPECT_EQ(pool.crews().count(), 1);
+  EXPECT_EQ(pool.crews().workers(), usable_cores());
+}
+
 // The threads of a pool that fills the machine each keep to a core of their own.
 TEST(ThreadPool, IsPinnedWhereItHasAThreadForEachCore) {
   const std::vector<int> cores = physical_cores();

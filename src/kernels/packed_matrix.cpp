@@ -186,25 +186,21 @@ PackedMatrix::PackedMatrix(const WeightView& weight, const Packing& packing)
       outputs_(static_cast<int>(weight.shape[0])),
       inputs_(static_cast<int>(weight.shape[1])),
       superblocks_(blocks_of(format_, inputs_)),
-      tile_bytes_(tile_size(format_, inputs_)),
       scale_(sum_factor(weight)) {
   check_packable(weight);
-  data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()), packing.arena);
+  tiles_ = TileStore(tiles(), tile_size(format_, inputs_), packing.arena);
   const std::size_t run = run_size(format_, inputs_);
-  packing.run(tiles(), [&](int t, int) {
-    pack_tile(weight, t, run, data_.data() + static_cast<std::size_t>(t) * tile_bytes_);
-  });
+  packing.run(tiles(), [&](int t, int) { pack_tile(weight, t, run, tiles_.tile(t)); });
 }
 
 PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int inputs, Format format)
-    : format_(format), outputs_(outputs), inputs_(inputs), tile_bytes_(float_tile_bytes(format, inputs)) {
+    : format_(format), outputs_(outputs), inputs_(inputs) {
   CHECK(format == Format::kF32 || format == Format::kBF16);
   CHECK(values.size() == static_cast<std::size_t>(outputs) * static_cast<std::size_t>(inputs));
-  data_ = base::AlignedBuffer<std::byte>(tile_bytes_ * static_cast<std::size_t>(tiles()));
+  tiles_ = TileStore(tiles(), float_tile_bytes(format, inputs), nullptr);
   const auto at = [&](int row, int k) { return values[static_cast<std::size_t>(row) * inputs + k]; };
   for (int t = 0; t < tiles(); ++t) {
-    pack_float_tile(format_, t, outputs_, inputs_, at,
-                    data_.data() + static_cast<std::size_t>(t) * tile_bytes_);
+    pack_float_tile(format_, t, outputs_, inputs_, at, tiles_.tile(t));
   }
 }
 
@@ -213,16 +209,15 @@ PackedPair::PackedPair(const WeightView& gate, const WeightView& up, const Packi
       outputs_(static_cast<int>(gate.shape[0])),
       inputs_(static_cast<int>(gate.shape[1])),
       superblocks_(blocks_of(format_, inputs_)),
-      tile_bytes_(tile_size(format_, inputs_)),
       gate_scale_(sum_factor(gate)),
       up_scale_(sum_factor(up)) {
   CHECK(gate.shape == up.shape && gate.format == up.format, "{} and {}", gate.name, up.name);
   check_packable(gate);
   check_packable(up);
-  data_ = base::AlignedBuffer<std::byte>(2 * tile_bytes_ * static_cast<std::size_t>(tiles()), packing.arena);
+  tiles_ = TileStore(tiles(), 2 * tile_size(format_, inputs_), packing.arena);
   const std::size_t run = run_size(format_, inputs_);
   packing.run(tiles(), [&](int t, int) {
-    std::byte* out = data_.data() + 2 * static_cast<std::size_t>(t) * tile_bytes_;
+    std::byte* out = tiles_.tile(t);
     pack_tile(gate, t, 2 * run, out);
     pack_tile(up, t, 2 * run, out + run);
   });

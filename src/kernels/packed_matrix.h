@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <span>
 
-#include "base/aligned_buffer.h"
 #include "kernels/block_layout.h"
 #include "kernels/kernels.h"
 #include "kernels/packing.h"
+#include "kernels/tile_store.h"
 #include "tensor/weight_view.h"
 
 namespace tagalong::kernels {
@@ -39,11 +39,9 @@ class PackedMatrix {
   int outputs() const { return outputs_; }
   int inputs() const { return inputs_; }
   int tiles() const { return (outputs_ + kRowTile - 1) / kRowTile; }
-  std::size_t bytes() const { return data_.size(); }
+  std::size_t bytes() const { return tiles_.bytes(); }
 
-  const std::byte* tile(int index) const {
-    return data_.data() + static_cast<std::size_t>(index) * tile_bytes_;
-  }
+  const std::byte* tile(int index) const { return tiles_.tile(index); }
   // Formats with blocks: how many a tile has, and the factor that turns a tile's sums into results.
   int superblocks() const { return superblocks_; }
   float scale() const { return scale_; }
@@ -53,9 +51,8 @@ class PackedMatrix {
   int outputs_ = 0;
   int inputs_ = 0;
   int superblocks_ = 0;
-  std::size_t tile_bytes_ = 0;
   float scale_ = 1.0F;
-  base::AlignedBuffer<std::byte> data_;
+  TileStore tiles_;
 };
 
 // Gate and up projection of a gated feed-forward layer, interleaved so that one pass reads both: blocks
@@ -70,13 +67,11 @@ class PackedPair {
   int outputs() const { return outputs_; }  // of each
   int inputs() const { return inputs_; }
   int tiles() const { return (outputs_ + kRowTile - 1) / kRowTile; }
-  std::size_t bytes() const { return data_.size(); }
+  std::size_t bytes() const { return tiles_.bytes(); }
 
   // Blocks of gate and up of this tile, alternating; without blocks the gate tile, then the up tile.
-  const std::byte* tile(int index) const {
-    return data_.data() + 2 * static_cast<std::size_t>(index) * tile_bytes_;
-  }
-  std::size_t tile_bytes() const { return tile_bytes_; }  // of one matrix
+  const std::byte* tile(int index) const { return tiles_.tile(index); }
+  std::size_t tile_bytes() const { return tiles_.tile_bytes() / 2; }  // of one matrix
   int superblocks() const { return superblocks_; }
   float gate_scale() const { return gate_scale_; }
   float up_scale() const { return up_scale_; }
@@ -86,10 +81,9 @@ class PackedPair {
   int outputs_ = 0;
   int inputs_ = 0;
   int superblocks_ = 0;
-  std::size_t tile_bytes_ = 0;
   float gate_scale_ = 1.0F;
   float up_scale_ = 1.0F;
-  base::AlignedBuffer<std::byte> data_;
+  TileStore tiles_;
 };
 
 }  // namespace tagalong::kernels

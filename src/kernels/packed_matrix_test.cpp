@@ -41,7 +41,18 @@ constexpr Format kFormats[] = {Format::kF32,   Format::kF16,   Format::kBF16, Fo
 
 bool same(const std::byte* a, const std::byte* b, std::size_t size) { return std::memcmp(a, b, size) == 0; }
 
-// Calls check(packing) for pools of several sizes, with and without an arena.
+// Tiles of a matrix or pair are dense only within the part of a crew.
+template <typename Packed>
+bool same_tiles(const Packed& a, const Packed& b) {
+  if (a.bytes() != b.bytes() || a.tiles() != b.tiles()) return false;
+  const std::size_t size = a.bytes() / static_cast<std::size_t>(a.tiles());
+  for (int t = 0; t < a.tiles(); ++t) {
+    if (!same(a.tile(t), b.tile(t), size)) return false;
+  }
+  return true;
+}
+
+// Calls check(packing) for pools of several sizes, with and without an arena, with and without crews.
 template <typename Check>
 void with_other_packings(const Check& check) {
   for (const int threads : {1, 2, 5}) {
@@ -50,6 +61,8 @@ void with_other_packings(const Check& check) {
     const auto arena = std::make_shared<base::Arena>(base::Pages::kNormal);
     check(Packing{.arena = arena, .pool = &pool});
     check(Packing{.arena = arena});
+    const base::NodeCrews crews(std::vector<base::NodeCrews::Crew>{{0, 1}, {0, 2}, {0, 1}});
+    check(Packing{.arena = std::make_shared<base::Arena>(base::Pages::kNormal, crews), .pool = &pool});
   }
 }
 
@@ -60,9 +73,7 @@ TEST(PackedMatrix, IsTheSameWhoeverPacksIt) {
       const PackedMatrix alone(weight.view);
       with_other_packings([&](const Packing& packing) {
         const PackedMatrix other(weight.view, packing);
-        ASSERT_EQ(other.bytes(), alone.bytes());
-        EXPECT_TRUE(same(other.tile(0), alone.tile(0), alone.bytes()))
-            << tensor::format_name(format) << " " << outputs;
+        EXPECT_TRUE(same_tiles(other, alone)) << tensor::format_name(format) << " " << outputs;
       });
     }
   }
@@ -76,9 +87,7 @@ TEST(PackedPair, IsTheSameWhoeverPacksIt) {
       const PackedPair alone(gate.view, up.view);
       with_other_packings([&](const Packing& packing) {
         const PackedPair other(gate.view, up.view, packing);
-        ASSERT_EQ(other.bytes(), alone.bytes());
-        EXPECT_TRUE(same(other.tile(0), alone.tile(0), alone.bytes()))
-            << tensor::format_name(format) << " " << outputs;
+        EXPECT_TRUE(same_tiles(other, alone)) << tensor::format_name(format) << " " << outputs;
       });
     }
   }
@@ -99,6 +108,19 @@ TEST(PackedMatrix, MovesTheBitsOfBf16) {
       EXPECT_TRUE(same(moved.tile(0), converted.tile(0), moved.bytes())) << outputs << " x " << inputs;
     }
   }
+}
+
+// The tiles of a crew lie in its region, side by side with those of other matrices.
+TEST(PackedMatrix, LiesInPartsWithTheCrewsOfItsArena) {
+  const base::NodeCrews crews(std::vector<base::NodeCrews::Crew>{{0, 1}, {0, 2}});
+  const auto arena = std::make_shared<base::Arena>(base::Pages::kNormal, crews);
+  const PlainWeight weight(Format::kNVFP4, 9 * kRowTile, 160, 7);
+  const PackedMatrix first(weight.view, {.arena = arena});
+  const PackedMatrix second(weight.view, {.arena = arena});
+  const auto size = static_cast<std::ptrdiff_t>(first.bytes() / 9);
+  for (const int tile : {1, 2, 4, 5, 6, 7, 8}) EXPECT_EQ(first.tile(tile) - first.tile(tile - 1), size);
+  EXPECT_EQ(second.tile(0) - first.tile(2), size);
+  EXPECT_EQ(second.tile(3) - first.tile(8), size);
 }
 
 }  // namespace

@@ -12,8 +12,10 @@ namespace tagalong::models {
 WeightLoader::WeightLoader(const checkpoint::Checkpoint& file, const LoadOptions& options)
     : file_(file),
       pool_(options.pool),
-      dense_{.arena = std::make_shared<base::Arena>(base::Pages::kHuge), .pool = &options.pool},
-      networks_{.arena = std::make_shared<base::Arena>(options.pages), .pool = &options.pool},
+      dense_{.arena = std::make_shared<base::Arena>(base::Pages::kHuge, options.pool.crews()),
+             .pool = &options.pool},
+      networks_{.arena = std::make_shared<base::Arena>(options.pages, options.pool.crews()),
+                .pool = &options.pool},
       experts_{.arena = networks_.arena, .pool = nullptr} {}
 
 std::vector<float> WeightLoader::vector(const std::string& name, int length) const {

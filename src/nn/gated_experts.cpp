@@ -31,11 +31,12 @@ struct Pass {
   GatedWorkspace& workspace;
   float* out;  // [rows, hidden]
 
+  std::array<TileDeal::Stretch, base::kMaxCrews> room = {};
+  TileDeal activation{context.pool.crews(), tuning().activate_tiles, workspace.stretches};
+  TileDeal projection{context.pool.crews(), tuning().project_tiles, room};
+
   const kernels::Tuning& tuning() const { return context.tuning; }
   int group_count() const { return static_cast<int>(groups.size()); }
-  int project_tasks() const {
-    return (hidden / kRowTile + tuning().project_tiles - 1) / tuning().project_tiles;
-  }
 
   void prepare();
   void quantize(int row) const;
@@ -43,34 +44,26 @@ struct Pass {
   void project(int task, int worker) const;
 
  private:
-  struct Piece {
-    int group;
-    int begin;  // tiles
-    int end;
-  };
-
-  Piece piece_of(int task) const;
-  bool is_last(int task, int tasks, int workers, int worker) const {
-    return task + 1 == context.pool.share_of(tasks, workers, worker).end;
+  bool is_last(int task, const TileDeal& deal, int workers, int worker) const {
+    return task + 1 == context.pool.share_of(deal.crew_tasks(), workers, worker).end;
   }
   const std::byte* after_activation(int task, int worker) const;
-  const std::byte* projection(int task, int group) const;
+  const std::byte* down_tile(int task, int group) const;
   const std::byte* after_projection(int task, int group, int worker) const;
   void activate_tile(int g, int tile, const std::byte* next) const;
   void project_rows(int g, int first, int count, base::Range tiles, const std::byte* next) const;
 };
 
-// Counts tasks and entries, and makes sure that they fit the workspace.
+// Deals tasks, counts entries, and makes sure that they fit the workspace.
 void Pass::prepare() {
-  CHECK(groups.size() < workspace.first_tasks.size(), "{} groups", groups.size());
-  const int most = tuning().activate_tiles;
+  CHECK(groups.size() < workspace.first_entries.size(), "{} groups", groups.size());
   for (int g = 0; g < group_count(); ++g) {
-    workspace.first_tasks[g + 1] =
-        workspace.first_tasks[g] + (groups[g].weights->gate_up.tiles() + most - 1) / most;
     workspace.first_entries[g + 1] = workspace.first_entries[g] + static_cast<int>(groups[g].entries.size());
   }
   const int entries = workspace.first_entries[group_count()];
   CHECK(entries <= workspace.quantized_activations.rows(), "{} entries", entries);
+  activation.deal(group_count(), [this](int g) { return groups[g].weights->gate_up.tiles(); });
+  projection.deal(1, [this](int) { return hidden / kRowTile; });
 }
 
 void Pass::quantize(int row) const {
@@ -78,15 +71,8 @@ void Pass::quantize(int row) const {
   workspace.input.pad(context.kernels, row, hidden);
 }
 
-Pass::Piece Pass::piece_of(int task) const {
-  const auto first = workspace.first_tasks.begin();
-  const int g = static_cast<int>(std::upper_bound(first, first + group_count(), task) - first) - 1;
-  const int begin = (task - workspace.first_tasks[g]) * tuning().activate_tiles;
-  return {g, begin, std::min(begin + tuning().activate_tiles, groups[g].weights->gate_up.tiles())};
-}
-
 void Pass::activate(int task, int worker) const {
-  const auto [g, begin, end] = piece_of(task);
+  const auto [g, begin, end] = activation.piece(task);
   for (int tile = begin; tile < end; ++tile) {
     activate_tile(
         g, tile, tile + 1 < end ? groups[g].weights->gate_up.tile(tile + 1) : after_activation(task, worker));
@@ -95,24 +81,25 @@ void Pass::activate(int task, int worker) const {
 
 // The next task's weights, or after a worker's last task what it is going to read behind the barrier.
 const std::byte* Pass::after_activation(int task, int worker) const {
-  if (!is_last(task, workspace.first_tasks[group_count()], tuning().activate_workers, worker)) {
-    const Piece next = piece_of(task + 1);
-    return groups[next.group].weights->gate_up.tile(next.begin);
+  if (task + 1 < activation.tasks() && !is_last(task, activation, tuning().activate_workers, worker)) {
+    const TileDeal::Piece next = activation.piece(task + 1);
+    return groups[next.matrix].weights->gate_up.tile(next.begin);
   }
-  const auto [first, end] = context.pool.share_of(project_tasks(), tuning().project_workers, worker);
-  return projection(first < end ? first : 0, 0);
+  const auto [first, end] = context.pool.share_of(projection.crew_tasks(), tuning().project_workers, worker);
+  return down_tile(first < end ? first : 0, 0);
 }
 
 // The first weights of a group that a task of the second phase reads.
-const std::byte* Pass::projection(int task, int group) const {
-  return groups[group].weights->down.tile(task * tuning().project_tiles);
+const std::byte* Pass::down_tile(int task, int group) const {
+  return groups[group].weights->down.tile(projection.piece(task).begin);
 }
 
 // What follows a group's last tile in a task: the next group's, the next task's, or nothing new.
 const std::byte* Pass::after_projection(int task, int group, int worker) const {
-  if (group + 1 < group_count()) return projection(task, group + 1);
-  const bool last = is_last(task, project_tasks(), tuning().project_workers, worker);
-  return projection(last ? task : task + 1, 0);
+  if (group + 1 < group_count()) return down_tile(task, group + 1);
+  const bool last =
+      task + 1 == projection.tasks() || is_last(task, projection, tuning().project_workers, worker);
+  return down_tile(last ? task : task + 1, 0);
 }
 
 // Sixteen intermediate units of one group for all its rows.
@@ -159,8 +146,7 @@ void Pass::activate_tile(int g, int tile, const std::byte* next) const {
 }
 
 void Pass::project(int task, int worker) const {
-  const int begin = task * tuning().project_tiles;
-  const int end = std::min(begin + tuning().project_tiles, hidden / kRowTile);
+  const auto [matrix, begin, end] = projection.piece(task);
   for (int r = 0; r < rows; ++r) {
     std::fill_n(out + static_cast<std::size_t>(r) * hidden + begin * kRowTile, (end - begin) * kRowTile,
                 0.0F);
@@ -209,7 +195,7 @@ GatedWorkspace::GatedWorkspace(int max_rows, int hidden, int entries, int interm
     : input(max_rows, hidden),
       activations(static_cast<std::size_t>(entries) * static_cast<std::size_t>(intermediate_units)),
       quantized_activations(entries, intermediate_units),
-      first_tasks(static_cast<std::size_t>(groups) + 1),
+      stretches(static_cast<std::size_t>(groups) * base::kMaxCrews),
       first_entries(static_cast<std::size_t>(groups) + 1),
       intermediate(intermediate_units) {}
 
@@ -225,14 +211,16 @@ void apply_gated_experts(const Context& context, std::span<const ExpertGroup> gr
   const auto project = [&pass](int task, int worker) { pass.project(task, worker); };
   const kernels::Tuning& tuning = context.tuning;
   const std::array phases{base::Phase{.tasks = quantized ? rows : 0, .body = quantize},
-                          base::Phase{.tasks = workspace.first_tasks[pass.group_count()],
+                          base::Phase{.tasks = pass.activation.tasks(),
                                       .body = activate,
                                       .schedule = tuning.schedule,
-                                      .workers = tuning.activate_workers},
-                          base::Phase{.tasks = pass.project_tasks(),
+                                      .workers = tuning.activate_workers,
+                                      .crew_tasks = pass.activation.crew_tasks()},
+                          base::Phase{.tasks = pass.projection.tasks(),
                                       .body = project,
                                       .schedule = tuning.schedule,
-                                      .workers = tuning.project_workers}};
+                                      .workers = tuning.project_workers,
+                                      .crew_tasks = pass.projection.crew_tasks()}};
   // A phase costs a barrier: nothing to quantise is none, and one row is sooner done than dealt.
   if (quantized && rows == 1) pass.quantize(0);
   context.pool.run_phases(std::span(phases).subspan(quantized && rows > 1 ? 0 : 1));

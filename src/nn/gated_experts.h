@@ -16,6 +16,7 @@
 #include "kernels/packed_matrix.h"
 #include "nn/context.h"
 #include "nn/quantized_rows.h"
+#include "nn/tile_deal.h"
 #include "routing/route_plan.h"
 #include "tensor/weight_view.h"
 
@@ -47,11 +48,11 @@ struct GatedWorkspace {
   // entries: the largest sum of group sizes; groups: the largest number of groups.
   GatedWorkspace(int max_rows, int hidden, int entries, int intermediate, int groups);
 
-  QuantizedRows input;                     // [rows, hidden]
-  base::AlignedBuffer<float> activations;  // [entries, intermediate]
-  QuantizedRows quantized_activations;     // [entries, intermediate]
-  std::vector<int> first_tasks;            // [groups + 1] prefix sums of tasks of the first loop
-  std::vector<int> first_entries;          // [groups + 1] prefix sums of rows
+  QuantizedRows input;                       // [rows, hidden]
+  base::AlignedBuffer<float> activations;    // [entries, intermediate]
+  QuantizedRows quantized_activations;       // [entries, intermediate]
+  std::vector<TileDeal::Stretch> stretches;  // [groups, crews] at most
+  std::vector<int> first_entries;            // [groups + 1] prefix sums of rows
   int intermediate = 0;
 };
 

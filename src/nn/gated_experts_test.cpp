@@ -20,19 +20,20 @@ struct Experts {
   std::vector<GatedWeights> weights;
 
   // intermediate: units of each network.
-  Experts(Format format, const std::vector<int>& intermediate) {
+  Experts(Format format, const std::vector<int>& intermediate, const kernels::Packing& packing = {}) {
     std::uint32_t seed = 1;
     for (const int units : intermediate) {
       const auto& gate = buffers.emplace_back(format, units, kHidden, seed++);
       const auto& up = buffers.emplace_back(format, units, kHidden, seed++);
       const auto& down = buffers.emplace_back(format, kHidden, units, seed++);
-      weights.emplace_back(gate.view, up.view, down.view);
+      weights.emplace_back(gate.view, up.view, down.view, packing);
     }
   }
 };
 
 std::vector<float> run(const Experts& experts, const std::vector<std::vector<PlanEntry>>& entries,
-                       int threads, const std::vector<float>& x, const kernels::Tuning& tuning = {}) {
+                       base::ThreadPool& pool, const std::vector<float>& x,
+                       const kernels::Tuning& tuning = {}) {
   std::vector<ExpertGroup> groups;
   int count = 0;
   for (std::size_t e = 0; e < entries.size(); ++e) {
@@ -48,10 +49,15 @@ std::vector<float> run(const Experts& experts, const std::vector<std::vector<Pla
     workspace.quantized_activations.write(kernels::select_kernels("auto"), r, 0, nan.data(), 96);
   }
   std::vector<float> out(x.size(), 99.0F);
-  base::ThreadPool pool(threads);
   apply_gated_experts({kernels::select_kernels("auto"), pool, tuning}, groups, x.data(), rows, kHidden,
                       workspace, out.data());
   return out;
+}
+
+std::vector<float> run(const Experts& experts, const std::vector<std::vector<PlanEntry>>& entries,
+                       int threads, const std::vector<float>& x, const kernels::Tuning& tuning = {}) {
+  base::ThreadPool pool(threads);
+  return run(experts, entries, pool, x, tuning);
 }
 
 // Rows spread over three experts of unequal width; row 12 is in none.
@@ -141,6 +147,29 @@ TEST(GatedExperts, InvarianceUnderTuning) {
       const int threads = 1 + trial % 4;
       EXPECT_TRUE(same_bits(run(experts, some_entries(), threads, x, tuning), expected))
           << tensor::format_name(format) << " trial " << trial << ", " << threads << " threads";
+    }
+  }
+}
+
+// Pools of one to four nodes, with the memory in parts to match and without, under any tuning.
+TEST(GatedExperts, InvarianceUnderNodes) {
+  for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
+    const Experts whole(format, {32, 80, 96});
+    const auto x = random_values(kRows * kHidden, 4);
+    const auto expected = run(whole, some_entries(), 1, x);
+    std::mt19937 random(6);
+    for (const auto& workers : kSomeCrews) {
+      base::ThreadPool pool(crews_of(workers));
+      const auto arena = std::make_shared<base::Arena>(base::Pages::kNormal, pool.crews());
+      const Experts parted(format, {32, 80, 96}, {.arena = arena});
+      EXPECT_TRUE(same_bits(run(parted, some_entries(), 2, x), expected)) << "another pool than the arena's";
+      for (int trial = 0; trial < 10; ++trial) {
+        const kernels::Tuning tuning = kernels::random_tuning(random);
+        EXPECT_TRUE(same_bits(run(whole, some_entries(), pool, x, tuning), expected))
+            << workers.size() << " nodes, " << kernels::to_string(tuning);
+        EXPECT_TRUE(same_bits(run(parted, some_entries(), pool, x, tuning), expected))
+            << workers.size() << " nodes, " << kernels::to_string(tuning);
+      }
     }
   }
 }

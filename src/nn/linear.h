@@ -29,14 +29,13 @@ class Linear {
   void apply(const Context& context, const float* x, int rows, float* y, QuantizedRows& scratch) const;
 
   struct Product;
-  // Several layers of the same inputs applied to the same rows: one pass over x, one parallel loop.
+  static constexpr int kMostTogether = 8;
+  // One to kMostTogether layers of the same inputs applied to the same rows: one pass over x, one parallel
+  // loop.
   static void apply_together(const Context& context, std::span<const Product> products, const float* x,
                              int rows, QuantizedRows& scratch);
 
  private:
-  struct Place;
-  static Place place_of(std::span<const Product> products, int tile);
-
   kernels::PackedMatrix weight_;
 };
 

@@ -73,5 +73,31 @@ TEST(Linear, InvarianceUnderThreadsAndBatch) {
   }
 }
 
+// Layers applied together, their memory in parts or not, on pools of one to four nodes.
+TEST(Linear, InvarianceUnderNodes) {
+  const TestWeight wide(Format::kNVFP4, 150, 64, 9);
+  const TestWeight narrow(Format::kBF16, 16, 64, 10);
+  const auto x = random_values(5 * 64, 5);
+  const auto apply_both = [&x](const Linear& a, const Linear& b, base::ThreadPool& pool) {
+    QuantizedRows scratch(5, 64);
+    std::vector<float> y(5 * static_cast<std::size_t>(a.outputs() + b.outputs()), -1.0F);
+    const std::array products{Linear::Product{a, y.data()}, Linear::Product{b, y.data() + 5 * a.outputs()}};
+    Linear::apply_together({kernels::select_kernels("auto"), pool}, products, x.data(), 5, scratch);
+    return y;
+  };
+  base::ThreadPool one(1);
+  const auto expected = apply_both(Linear(wide.view), Linear(narrow.view), one);
+  for (const auto& workers : kSomeCrews) {
+    base::ThreadPool pool(crews_of(workers));
+    EXPECT_TRUE(same_bits(apply_both(Linear(wide.view), Linear(narrow.view), pool), expected));
+    const kernels::Packing packing{.arena = std::make_shared<base::Arena>(base::Pages::kNormal, pool.crews()),
+                                   .pool = &pool};
+    const Linear a(wide.view, packing);
+    const Linear b(narrow.view, packing);
+    EXPECT_TRUE(same_bits(apply_both(a, b, pool), expected)) << workers.size();
+    EXPECT_TRUE(same_bits(apply_both(a, b, one), expected)) << workers.size();
+  }
+}
+
 }  // namespace
 }  // namespace tagalong::nn

@@ -67,6 +67,17 @@ struct TestWeight {
   double at(int row, int column) const { return tensor::weight_at(view, row, column); }
 };
 
+// Made-up crews, all on node 0, with so many workers each.
+inline base::NodeCrews crews_of(const std::vector<int>& workers) {
+  std::vector<base::NodeCrews::Crew> crews;
+  for (const int count : workers) crews.push_back({.node = 0, .workers = count});
+  return base::NodeCrews(crews);
+}
+
+// One to four nodes, alike and unlike.
+inline const std::vector<std::vector<int>> kSomeCrews{{1},    {3},       {1, 1},    {2, 1},
+                                                      {1, 3}, {1, 1, 1}, {2, 1, 2}, {1, 1, 1, 1}};
+
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }

@@ -27,7 +27,7 @@ struct Trace {
 
 struct RunOptions {
   const kernels::Kernels& kernels;
-  int threads = 2;
+  base::NodeCrews crews = base::NodeCrews(2);
   cache::KvType kv_type = cache::KvType::kF32;
   routing::RoutingPolicy policy{};
   routing::RouteObserver* routing = nullptr;
@@ -36,7 +36,7 @@ struct RunOptions {
 class ModelHarness {
  public:
   ModelHarness(const std::filesystem::path& directory, const RunOptions& options)
-      : pool_(options.threads),
+      : pool_(options.crews),
         options_(options),
         checkpoint_(checkpoint::Checkpoint::open(directory)),
         model_(models::load_model(checkpoint_, {.kernels = options.kernels, .pool = pool_})) {}

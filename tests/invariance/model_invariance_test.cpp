@@ -1,5 +1,6 @@
 // Law 1 for models: with exact routing the logits of a row do not depend, to the last bit, on the other rows
-// of its batch, on how its sequence was cut into steps, on the threads, the tuning or the instruction set.
+// of its batch, on how its sequence was cut into steps, on the threads, the nodes of the machine, the tuning
+// or the instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +63,25 @@ class ModelInvariance : public testing::TestWithParam<std::string> {
     }
   }
 
+  // Some sequences, fed in pieces, have the logits to the last bit that the first model of a test gave them
+  // alone.
+  void expect_logits_of_the_first(ModelHarness& model) {
+    if (sequences_.empty()) {
+      for (const int length : {kLength, 9, 23}) {
+        sequences_.push_back(random_tokens(model, length));
+        expected_.push_back(whole(model, sequences_.back()));
+      }
+    }
+    feed_in_pieces(model, sequences_);
+    for (std::size_t i = 0; i < sequences_.size(); ++i) {
+      EXPECT_TRUE(same_bits(model.traces()[i].logits, expected_[i])) << "sequence " << i;
+    }
+  }
+
   static constexpr int kLength = 57;  // crosses block borders, and index_topk of the small checkpoints
   std::mt19937 random_{20};
+  std::vector<Tokens> sequences_;
+  std::vector<Logits> expected_;
 };
 
 TEST_P(ModelInvariance, ChunksOfAnySize) {
@@ -106,31 +124,34 @@ TEST_P(ModelInvariance, AloneOrInAnyBatch) {
 }
 
 TEST_P(ModelInvariance, AnyThreadsAndInstructionSet) {
-  std::vector<Tokens> sequences;
-  std::vector<Logits> expected;
   for (const kernels::Kernels* table : kernels::available_kernels()) {
     for (const int threads : {1, 2, 3}) {
       SCOPED_TRACE(testing::Message() << table->name << ", " << threads << " threads");
-      ModelHarness model(directory(),
-                         {.kernels = *table, .threads = threads, .kv_type = cache::KvType::kBF16});
-      if (expected.empty()) {
-        for (const int length : {kLength, 9, 23}) {
-          sequences.push_back(random_tokens(model, length));
-          expected.push_back(whole(model, sequences.back()));
-        }
-      }
-      feed_in_pieces(model, sequences);
-      for (std::size_t i = 0; i < sequences.size(); ++i) {
-        EXPECT_TRUE(same_bits(model.traces()[i].logits, expected[i])) << "sequence " << i;
-      }
+      ModelHarness model(
+          directory(),
+          {.kernels = *table, .crews = base::NodeCrews(threads), .kv_type = cache::KvType::kBF16});
+      expect_logits_of_the_first(model);
     }
   }
 }
 
+// Made-up nodes: weights lie in parts, tasks are dealt to crews.
+TEST_P(ModelInvariance, AnyNodes) {
+  using Crews = std::vector<base::NodeCrews::Crew>;
+  for (const Crews& crews : {Crews{{0, 1}}, Crews{{0, 1}, {1, 1}}, Crews{{0, 2}, {1, 1}},
+                             Crews{{0, 1}, {1, 2}, {2, 1}}, Crews{{0, 1}, {1, 1}, {2, 1}, {3, 2}}}) {
+    SCOPED_TRACE(testing::Message() << crews.size() << " nodes");
+    ModelHarness model(directory(), {.kernels = kernels::select_kernels("auto"),
+                                     .crews = base::NodeCrews(crews),
+                                     .kv_type = cache::KvType::kBF16});
+    expect_logits_of_the_first(model);
+  }
+}
+
 TEST_P(ModelInvariance, AnyTuning) {
-  ModelHarness model(
-      directory(),
-      {.kernels = kernels::select_kernels("auto"), .threads = 3, .kv_type = cache::KvType::kBF16});
+  ModelHarness model(directory(), {.kernels = kernels::select_kernels("auto"),
+                                   .crews = base::NodeCrews(3),
+                                   .kv_type = cache::KvType::kBF16});
   // More than one part of keys where the model may have so many positions.
   const int length = std::min(model.info().max_context, kernels::kAttentionPart + 30);
   const std::vector<Tokens> sequences{random_tokens(model, length), random_tokens(model, kLength)};
