@@ -66,6 +66,14 @@ constexpr std::size_t group_bytes(Compute compute) {
                                    : sizeof(QuantizedGroup<Compute::kAccurate>);
 }
 
+// Weights are asked for so many bytes before their turn, 0 for not at all, so that memory does not stand idle
+// while products are computed. Beyond the end of a tile they are what the thread reads next, from `next` on;
+// any address will do.
+struct Ahead {
+  int bytes = 0;
+  const std::byte* next = nullptr;
+};
+
 // y[m][0..16) = sum over k of w[0..16)[k] * x[m][k], fp32 throughout, even and odd k summed apart.
 struct FloatTile {
   const std::byte* weights;  // one packed tile (packed_matrix.h) of the kernel's format
@@ -73,14 +81,7 @@ struct FloatTile {
   const float* const* x;     // [rows] of [K]
   float* const* y;           // [rows] of [16]
   int rows;                  // 1..kMaxRows
-};
-
-// Weights are asked for so many bytes before their turn, 0 for not at all, so that memory does not stand idle
-// while products are computed. Beyond the end of a tile they are what the thread reads next, from `next` on;
-// any address will do.
-struct Ahead {
-  int bytes = 0;
-  const std::byte* next = nullptr;
+  Ahead ahead = {};
 };
 
 // Quantised weights times quantised activations. `streams` = 2 means superblocks of two matrices alternate

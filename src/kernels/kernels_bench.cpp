@@ -11,6 +11,7 @@
 
 #include "kernels/packed_matrix.h"
 #include "kernels/select.h"
+#include "kernels/tuning.h"
 
 namespace tagalong::kernels {
 namespace {
@@ -75,7 +76,8 @@ void count(benchmark::State& state, std::size_t bytes, double weights) {
   state.counters["weights/s"] = benchmark::Counter(weights, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void tiles(benchmark::State& state, const Kernels& kernels, const PackedMatrix& weight, int rows) {
+void tiles(benchmark::State& state, const Kernels& kernels, const PackedMatrix& weight, int rows,
+           int bytes_ahead) {
   Rows r(kernels);
   const auto quantized = weight.format() == tensor::Format::kNVFP4   ? kernels.nvfp4_tile
                          : weight.format() == tensor::Format::kMXFP4 ? kernels.mxfp4_tile
@@ -83,6 +85,7 @@ void tiles(benchmark::State& state, const Kernels& kernels, const PackedMatrix& 
   const auto floats = weight.format() == tensor::Format::kFP8 ? kernels.fp8_tile : kernels.bf16_tile;
   for (auto _ : state) {
     for (int t = 0; t < weight.tiles(); ++t) {
+      const Ahead ahead{bytes_ahead, weight.tile(t + 1 < weight.tiles() ? t + 1 : 0)};
       if (block_layout(weight.format()) != nullptr) {
         quantized({.weights = weight.tile(t),
                    .superblocks = weight.superblocks(),
@@ -90,13 +93,15 @@ void tiles(benchmark::State& state, const Kernels& kernels, const PackedMatrix& 
                    .scales = {weight.scale(), 0},
                    .x = r.quantized.data(),
                    .y = {r.y.data(), nullptr},
-                   .rows = rows});
+                   .rows = rows,
+                   .ahead = ahead});
       } else {
         floats({.weights = weight.tile(t),
                 .inputs = weight.inputs(),
                 .x = r.floats.data(),
                 .y = r.y.data(),
-                .rows = rows});
+                .rows = rows,
+                .ahead = ahead});
       }
     }
     benchmark::DoNotOptimize(r.out);
@@ -132,7 +137,7 @@ PackedMatrix packed(tensor::Format format, int outputs) {
                                          : PackedMatrix(RandomWeight(format, outputs).view);
 }
 
-// Every format from the cache, and NVFP4 and BF16 from memory.
+// Every format from the cache, and NVFP4, FP8 and BF16 from memory, asked for ahead.
 void register_table(const Kernels& kernels, int rows) {
   using tensor::Format;
   const std::string suffix =
@@ -141,11 +146,12 @@ void register_table(const Kernels& kernels, int rows) {
   for (const Format format : {Format::kNVFP4, Format::kMXFP4, Format::kQ8, Format::kFP8, Format::kBF16}) {
     const std::string name = std::string(tensor::format_name(format)) + "/" + suffix;
     add(name + "cache" + end, [&kernels, rows, format](benchmark::State& state) {
-      tiles(state, kernels, packed(format, 128), rows);
+      tiles(state, kernels, packed(format, 128), rows, 0);
     });
-    if (format != Format::kNVFP4 && format != Format::kBF16) continue;
+    if (format != Format::kNVFP4 && format != Format::kBF16 && format != Format::kFP8) continue;
     add(name + "memory" + end, [&kernels, rows, format](benchmark::State& state) {
-      tiles(state, kernels, packed(format, format == Format::kNVFP4 ? 128 * 1024 : 32 * 1024), rows);
+      tiles(state, kernels, packed(format, format == Format::kNVFP4 ? 128 * 1024 : 32 * 1024), rows,
+            Tuning{}.prefetch);
     });
   }
   add("NVFP4/pair/" + suffix + "cache" + end, [&kernels, rows](benchmark::State& state) {

@@ -168,6 +168,8 @@ std::vector<float> multiply(const Kernels& kernels, const PackedMatrix& weight,
     padded.back().resize((row.size() + 1) / 2 * 2);
   }
   for (int t = 0; t < weight.tiles(); ++t) {
+    const Ahead ahead{.bytes = t % 3 * 1000,
+                      .next = weight.tile(0)};  // whose absence or distance changes nothing
     for (std::size_t first = 0; first < rows.size(); first += kMaxRows) {
       const int count = static_cast<int>(std::min<std::size_t>(kMaxRows, rows.size() - first));
       std::array<const float*, kMaxRows> x{};
@@ -185,13 +187,15 @@ std::vector<float> multiply(const Kernels& kernels, const PackedMatrix& weight,
                                                   .scales = {weight.scale(), 0},
                                                   .x = q.data(),
                                                   .y = {y.data(), nullptr},
-                                                  .rows = count});
+                                                  .rows = count,
+                                                  .ahead = ahead});
       } else {
         const FloatTile tile{.weights = weight.tile(t),
                              .inputs = (weight.inputs() + 1) / 2 * 2,
                              .x = x.data(),
                              .y = y.data(),
-                             .rows = count};
+                             .rows = count,
+                             .ahead = ahead};
         float_tile(kernels, weight.format())(tile);
       }
     }

@@ -58,7 +58,8 @@ inline void multiply_tile(const kernels::Kernels& kernels, const kernels::Packed
                                 .inputs = weight.inputs(),
                                 .x = rows.floats.data(),
                                 .y = y,
-                                .rows = rows.count};
+                                .rows = rows.count,
+                                .ahead = {rows.ahead.bytes, rows.ahead.next}};
   float_kernel(kernels, weight.format())(call);
 }
 
@@ -121,10 +122,12 @@ inline void multiply_pair_tile(const kernels::Kernels& kernels, const kernels::P
                           .inputs = weight.inputs(),
                           .x = rows.floats.data(),
                           .y = gate,
-                          .rows = rows.count};
+                          .rows = rows.count,
+                          .ahead = {rows.ahead.bytes, weight.tile(tile) + weight.tile_bytes()}};
   multiply(call);
   call.weights += weight.tile_bytes();
   call.y = up;
+  call.ahead.next = rows.ahead.next;
   multiply(call);
 }
 

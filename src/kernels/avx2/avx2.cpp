@@ -18,10 +18,10 @@ namespace avx2 {
 namespace {
 
 #include "kernels/avx2/vec.inl"
+#include "kernels/generic/tiles.inl"
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
-#include "kernels/generic/tiles.inl"
 
 struct Products {
   // What bytes have added before a product: nothing, see add_bytes.

@@ -2,10 +2,10 @@
 // the encoding that their CPUs have, and kName.
 
 #include "kernels/avx2/vec.inl"
+#include "kernels/generic/tiles.inl"
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
-#include "kernels/generic/tiles.inl"
 
 struct Products {
   // Bytes are made unsigned by an offset, which the row's corrections take back.

@@ -18,10 +18,10 @@ namespace avx512 {
 namespace {
 
 #include "kernels/avx512/vec.inl"
+#include "kernels/generic/tiles.inl"
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
-#include "kernels/generic/tiles.inl"
 
 // The entries of `table` that the low and the high nibbles of 64 bytes name. vpermb looks at the low six bits
 // of an index, and the table repeats every 16, so the high nibble need not be masked off.

@@ -18,10 +18,10 @@ namespace avx512_vnni {
 namespace {
 
 #include "kernels/avx512/vec.inl"
+#include "kernels/generic/tiles.inl"
 #include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
-#include "kernels/generic/tiles.inl"
 
 // The entries of `table` that the low and the high nibbles of 64 bytes name.
 inline void decode_nibbles(__m512i bytes, __m512i table, __m512i& low, __m512i& high) {

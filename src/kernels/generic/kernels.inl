@@ -3,11 +3,17 @@
 // library, whose instances the linker would share with code for lesser CPUs. scalar/scalar.cpp says what each
 // one computes.
 
-// Adds the products of `inputs` input features to even and odd sums.
+// Adds the products of `inputs` input features to even and odd sums; asks for as many weights from `ahead`
+// on, unless it is null.
 template <int kRows, typename LoadPair>
 inline void add_pairs(const std::byte* weights, std::size_t pair_bytes, LoadPair load_pair,
-                      const float* const* x, int first, int inputs, Vec (&even)[kRows], Vec (&odd)[kRows]) {
+                      const std::byte* ahead, const float* const* x, int first, int inputs,
+                      Vec (&even)[kRows], Vec (&odd)[kRows]) {
   for (int k = first; k < first + inputs; k += 2, weights += pair_bytes) {
+    if (ahead != nullptr) {
+      for (std::size_t i = 0; i < pair_bytes; i += 64) _mm_prefetch(ahead + i, _MM_HINT_T1);
+      ahead += pair_bytes;
+    }
     Vec w_even;
     Vec w_odd;
     load_pair(weights, w_even, w_odd);
@@ -19,13 +25,29 @@ inline void add_pairs(const std::byte* weights, std::size_t pair_bytes, LoadPair
   }
 }
 
+// Inputs between two looks at where the weights asked for lie.
+inline constexpr int kFloatStretch = 64;
+
+// The weights that the rows from `first` on ask for at `at`: a tile's first rows do, the others find it in a
+// cache.
+inline const std::byte* float_ahead(const FloatTile& t, int first, const std::byte* at,
+                                    const std::byte* end) {
+  return first == 0 && t.ahead.bytes > 0 ? place_ahead(t.ahead, at, end) : nullptr;
+}
+
 template <int kRows, typename LoadPair>
 inline void float_rows(const FloatTile& t, int first, std::size_t pair_bytes, LoadPair load_pair) {
   Vec even[kRows];
   Vec odd[kRows];
   KERNEL_UNROLL
   for (int m = 0; m < kRows; ++m) even[m] = odd[m] = broadcast(0.0F);
-  add_pairs<kRows>(t.weights, pair_bytes, load_pair, t.x + first, 0, t.inputs, even, odd);
+  const std::byte* weights = t.weights;
+  const std::byte* const end = weights + static_cast<std::size_t>(t.inputs / 2) * pair_bytes;
+  for (int at = 0; at < t.inputs; at += kFloatStretch, weights += kFloatStretch / 2 * pair_bytes) {
+    const int inputs = t.inputs - at < kFloatStretch ? t.inputs - at : kFloatStretch;
+    add_pairs<kRows>(weights, pair_bytes, load_pair, float_ahead(t, first, weights, end), t.x + first, at,
+                     inputs, even, odd);
+  }
   KERNEL_UNROLL
   for (int m = 0; m < kRows; ++m) store(t.y[first + m], even[m] + odd[m]);
 }
@@ -67,6 +89,8 @@ inline void fp8_rows(const FloatTile& t, int first) {
   KERNEL_UNROLL
   for (int m = 0; m < kRows; ++m) sums[m] = broadcast(0.0F);
   const std::byte* block = t.weights;
+  const std::byte* const end =
+      block + t.inputs * kRowTile + (t.inputs + kFp8Inputs - 1) / kFp8Inputs * kFp8ScaleBytes;
   for (int at = 0; at < t.inputs; at += kFp8Inputs) {
     const int inputs = t.inputs - at < kFp8Inputs ? t.inputs - at : kFp8Inputs;
     const std::byte* codes = block + kFp8ScaleBytes;
@@ -74,7 +98,8 @@ inline void fp8_rows(const FloatTile& t, int first) {
     Vec odd[kRows];
     KERNEL_UNROLL
     for (int m = 0; m < kRows; ++m) even[m] = odd[m] = broadcast(0.0F);
-    add_pairs<kRows>(codes, 2 * kRowTile, LoadFp8Pair{}, t.x + first, at, inputs, even, odd);
+    add_pairs<kRows>(codes, 2 * kRowTile, LoadFp8Pair{}, float_ahead(t, first, block, end), t.x + first, at,
+                     inputs, even, odd);
     const Vec factor = load(reinterpret_cast<const float*>(block));
     KERNEL_UNROLL
     for (int m = 0; m < kRows; ++m) sums[m] = fma(even[m] + odd[m], factor, sums[m]);
