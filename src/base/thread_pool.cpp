@@ -115,6 +115,9 @@ void ThreadPool::run_phases(std::span<const Phase> phases) {
 }
 
 void ThreadPool::start(std::span<const Phase> phases) {
+  // It would wait for itself at the barrier.
+  CHECK(!running_.load(std::memory_order_relaxed), "a task started a job of its own pool");
+  running_.store(true, std::memory_order_relaxed);
   for (const Phase& phase : phases) {
     const auto crews = static_cast<std::size_t>(crews_.count());
     CHECK(phase.crew_tasks.empty() ||
@@ -125,6 +128,7 @@ void ThreadPool::start(std::span<const Phase> phases) {
   for (int worker = 0; worker < size(); ++worker) deal(phases.front(), 0, worker);
   jobs_.raise(++job_);
   take_part(0);
+  running_.store(false, std::memory_order_relaxed);
 }
 
 void ThreadPool::work(int worker) {

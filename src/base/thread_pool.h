@@ -4,7 +4,7 @@
 // as contiguous ranges, one per worker, fixed by the counts alone; a phase may let workers that are done take
 // tasks from the end of another's range. On a machine with several NUMA nodes the workers form crews, and a
 // phase may say which tasks are whose. Between jobs the workers spin for a moment and then sleep. A task
-// must not throw and must not use the pool.
+// must not throw, and must not start a job of its own pool: that ends the program instead of hanging it.
 #pragma once
 
 #include <algorithm>
@@ -115,8 +115,9 @@ class ThreadPool {
   std::span<const Phase> phases_;
   std::uint32_t job_ = 0;
   bool stop_ = false;
-  WaitableCounter jobs_;  // raised to start a job
-  Barrier barrier_;       // at the end of every phase
+  std::atomic<bool> running_ = false;  // a job
+  WaitableCounter jobs_;               // raised to start a job
+  Barrier barrier_;                    // at the end of every phase
   std::vector<Share> shares_;
   std::vector<std::thread> workers_;
 };

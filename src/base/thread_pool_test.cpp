@@ -197,5 +197,14 @@ TEST(ThreadPool, IsPinnedWhereItHasAThreadForEachCore) {
   }
 }
 
+TEST(ThreadPoolDeathTest, SaysThatATaskStartedAJobOfItsOwnPool) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto nested = [] {
+    ThreadPool pool(2);
+    pool.run(2, [&](int, int) { pool.run(2, [](int, int) {}); });
+  };
+  EXPECT_DEATH(nested(), "a task started a job of its own pool");
+}
+
 }  // namespace
 }  // namespace tagalong::base
