@@ -18,8 +18,9 @@ namespace avx2 {
 namespace {
 
 #include "kernels/avx2/vec.inl"
-#include "kernels/generic/kernels.inl"
 #include "kernels/generic/tiles.inl"
+
+#include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
 

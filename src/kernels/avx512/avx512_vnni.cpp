@@ -18,8 +18,9 @@ namespace avx512_vnni {
 namespace {
 
 #include "kernels/avx512/vec.inl"
-#include "kernels/generic/kernels.inl"
 #include "kernels/generic/tiles.inl"
+
+#include "kernels/generic/kernels.inl"
 
 #include "kernels/generic/attention.inl"
 
