@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "kernels/attention_testing.h"
+#include "kernels/kernels_testing.h"
 #include "kernels/select.h"
 #include "kernels/tables.h"
 

@@ -2,7 +2,7 @@
 // taken together against the same ones alone.
 #include <gtest/gtest.h>
 
-#include "kernels/attention_testing.h"
+#include "kernels/kernels_testing.h"
 #include "kernels/select.h"
 #include "kernels/tables.h"
 

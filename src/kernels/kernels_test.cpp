@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/kernels_testing.h"
 #include "kernels/packed_matrix.h"
 #include "kernels/select.h"
 #include "kernels/tables.h"
@@ -28,14 +28,6 @@ using tensor::Format;
 using tensor::WeightView;
 
 constexpr float kEps = 0x1p-24F;  // half a unit in the last place of fp32, relative
-
-std::vector<float> normals(std::size_t n, std::uint32_t seed, float scale = 1.0F) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal(0.0F, scale);
-  std::vector<float> v(n);
-  for (float& x : v) x = normal(engine);
-  return v;
-}
 
 // A random weight of any format with the buffers that its view looks at.
 struct RandomWeight {
@@ -201,16 +193,6 @@ std::vector<float> multiply(const Kernels& kernels, const PackedMatrix& weight,
     }
   }
   return out;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    // The payload of a NaN is nobody's promise.
-    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-    if (std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i])) return false;
-  }
-  return true;
 }
 
 constexpr std::array kFormats{Format::kF32,   Format::kBF16,  Format::kFP8,

@@ -1,4 +1,4 @@
-// Helpers of the tests of attention and indexer: random numbers, planes of a cache, comparison of bits.
+// Helpers of the kernels' tests: random numbers, planes of a cache, comparison of bits.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +20,9 @@ inline constexpr std::array kCacheFormats{CacheFormat::kF32, CacheFormat::kBF16,
 
 inline std::size_t area(int a, int b) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
 
-inline std::vector<float> normals(std::size_t n, std::uint32_t seed) {
+inline std::vector<float> normals(std::size_t n, std::uint32_t seed, float scale = 1.0F) {
   std::mt19937 engine(seed);
-  std::normal_distribution<float> normal;
+  std::normal_distribution<float> normal(0.0F, scale);
   std::vector<float> v(n);
   for (float& x : v) x = normal(engine);
   return v;
