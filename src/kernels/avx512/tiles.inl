@@ -2,7 +2,8 @@
 // nibbles looked up in a table, with VBMI's vpermb or with vpshufb.
 //
 // vpdpbusd wants one unsigned factor: weights have an offset added, which the row's corrections take back as
-// the initial sum. The loops are written so that at eight rows and two streams nothing is spilled.
+// the initial sum. Of two streams each has its turn for a superblock, so that memory is read in order: hardware
+// that reads ahead then follows.
 
 // 2 * e2m1 + kCodeOffset of each nibble.
 inline __m512i nibble_table() {
@@ -86,18 +87,17 @@ void quantized_rows(const QuantizedTile& t) {
     for (int s = 0; s < kStreams; ++s) sums[s][m] = _mm512_setzero_ps();
   }
   const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
-  std::ptrdiff_t at = 0;  // of the group in every row
+  std::ptrdiff_t first = 0;  // group of the superblock, in every row
   for (const std::byte* superblock = t.weights; superblock < end; superblock += kStep) {
     const std::byte* ahead = place_ahead(t.ahead, superblock, end);
-    for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
-      if (t.ahead.bytes > 0) prefetch_lines<kStep / Block::kGroups>(ahead);
-      ahead += kStep / Block::kGroups;
-      KERNEL_UNROLL
-      for (int s = 0; s < kStreams; ++s) {
-        // The second stream reuses what the first has broadcast of the activations; of more than four rows
-        // the compiler could keep it on the stack only, and reading it anew is faster.
-        if (kRows > 4 && s > 0) KERNEL_NO_REUSE;
-        const std::byte* block = superblock + s * Block::kBytes;
+    KERNEL_UNROLL
+    for (int s = 0; s < kStreams; ++s) {
+      if (s > 0) KERNEL_NO_REUSE;  // of what the first stream has broadcast: there is no room for it
+      const std::byte* block = superblock + s * Block::kBytes;
+      std::ptrdiff_t at = first;
+      for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
+        if (t.ahead.bytes > 0) prefetch_lines<Block::kBytes / Block::kGroups>(ahead);
+        ahead += Block::kBytes / Block::kGroups;
         __m512i w[4];
         Block::decode(block, g, table, w);
         const __m512 scale = Block::scales(block, g);
@@ -117,6 +117,7 @@ void quantized_rows(const QuantizedTile& t) {
         }
       }
     }
+    first += Block::kGroups * std::ptrdiff_t{sizeof(Group)};
   }
   KERNEL_UNROLL
   for (int s = 0; s < kStreams; ++s) {
