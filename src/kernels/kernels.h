@@ -155,6 +155,9 @@ struct Kernels {
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n, float* out);
   // out = silu(gate) * up, silu(g) = g / (1 + exp(-g)).
   void (*silu_mul)(const float* gate, const float* up, int n, float* out);
+  // The same of 16 values for each of `rows` rows, quantised to a group each.
+  void (*silu_mul_quantize)(const float* const* gate, const float* const* up, int rows,
+                            std::byte* const* out);
   // y += a * x, fused.
   void (*axpy)(float a, const float* x, int n, float* y);
 

@@ -27,8 +27,6 @@ namespace {
 using tensor::Format;
 using tensor::WeightView;
 
-constexpr float kEps = 0x1p-24F;  // half a unit in the last place of fp32, relative
-
 // A random weight of any format with the buffers that its view looks at.
 struct RandomWeight {
   std::vector<std::byte> data;
@@ -102,38 +100,6 @@ struct RandomWeight {
   std::mt19937 engine_;
 };
 
-struct Quantized {
-  Compute compute;
-  std::vector<std::byte> groups;
-  const std::byte* row() const { return groups.data(); }
-  // Group g of a row; `low` is zero in the fast class.
-  QuantizedGroup<Compute::kAccurate> group(std::size_t g) const {
-    QuantizedGroup<Compute::kAccurate> all{};
-    if (compute == Compute::kAccurate) {
-      std::memcpy(&all, groups.data() + g * sizeof(all), sizeof(all));
-      return all;
-    }
-    QuantizedGroup<Compute::kFast> fast;
-    std::memcpy(&fast, groups.data() + g * sizeof(fast), sizeof(fast));
-    std::copy_n(fast.values, kGroup, all.values);
-    all.correction = fast.correction;
-    all.scale = fast.scale;
-    return all;
-  }
-  // The whole number that stands for value i.
-  int code(std::size_t i) const {
-    const auto g = group(i / kGroup);
-    return compute == Compute::kFast ? g.values[i % kGroup] : 128 * g.values[i % kGroup] + g.low[i % kGroup];
-  }
-};
-
-Quantized quantize(const Kernels& kernels, const std::vector<float>& x) {
-  const std::size_t padded = (x.size() + kQuantizedPadding - 1) / kQuantizedPadding * kQuantizedPadding;
-  Quantized q{kernels.compute, std::vector<std::byte>(padded / kGroup * group_bytes(kernels.compute))};
-  kernels.quantize(x.data(), static_cast<int>(x.size()), q.groups.data());
-  return q;
-}
-
 bool is_quantized(Format format) { return block_layout(format) != nullptr; }
 
 auto quantized_tile(const Kernels& kernels, Format format) {
@@ -197,7 +163,6 @@ std::vector<float> multiply(const Kernels& kernels, const PackedMatrix& weight,
 
 constexpr std::array kFormats{Format::kF32,   Format::kBF16,  Format::kFP8,
                               Format::kNVFP4, Format::kMXFP4, Format::kQ8};
-constexpr std::array kClasses{Compute::kFast, Compute::kAccurate};
 
 std::vector<std::vector<float>> random_rows(int count, int width, std::uint32_t seed) {
   std::vector<std::vector<float>> rows;
@@ -420,119 +385,6 @@ TEST(Packing, PairsOfFormatsWithoutBlocksAlternateTiles) {
       EXPECT_EQ(std::memcmp(pair.tile(t), first.tile(t), pair.tile_bytes()), 0);
       EXPECT_EQ(std::memcmp(pair.tile(t) + pair.tile_bytes(), second.tile(t), pair.tile_bytes()), 0);
     }
-  }
-}
-
-TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
-  std::vector<float> x = normals(96, 4);
-  for (int i = 16; i < 32; ++i) x[i] = 0;
-  for (int i = 32; i < 48; ++i) x[i] = 1e-38F;
-  x[50] = std::numeric_limits<float>::infinity();
-  x[70] = std::numeric_limits<float>::quiet_NaN();
-  x[80] = 3e38F;
-  for (const Compute compute : kClasses) {
-    const Quantized reference = quantize(scalar_kernels(compute), x);
-    for (const Kernels* kernels : tested_kernels(compute)) {
-      const Quantized q = quantize(*kernels, x);
-      for (std::size_t i = 0; i < 16; ++i) {
-        // Half a step; dividing, scaling back and multiplying here round three times.
-        const float scale = q.group(0).scale;
-        const float bound = scale * 0.5F + std::fabs(x[i]) * 3 * kEps;
-        EXPECT_NEAR(static_cast<float>(q.code(i)) * scale, x[i], bound);
-      }
-      EXPECT_EQ(q.group(1).scale, 0.0F);
-      EXPECT_EQ(q.group(2).scale, 0.0F);
-      EXPECT_TRUE(std::isnan(q.group(3).scale));
-      EXPECT_TRUE(std::isnan(q.group(4).scale));
-      EXPECT_EQ(q.group(5).values[0], 127);
-      EXPECT_EQ(q.group(5).low[0], 0);
-      for (std::size_t g = 0; g < 6; ++g) {
-        int sum = 0;
-        for (std::size_t i = 0; i < 16; ++i) sum += q.code(g * 16 + i);
-        EXPECT_EQ(q.group(g).correction, -kCodeOffset * sum);
-      }
-      EXPECT_EQ(q.groups, reference.groups) << kernels->name;
-    }
-  }
-}
-
-TEST(Kernels, TwoPlanesHoldEveryCode) {
-  // A group whose largest value makes the step 1: each whole number is its own code.
-  for (int code = -16256; code <= 16256; code += 7) {
-    std::vector<float> x(16, static_cast<float>(code));
-    x[15] = 16256.0F;
-    for (const Kernels* kernels : tested_kernels(Compute::kAccurate)) {
-      EXPECT_EQ(quantize(*kernels, x).code(0), code) << kernels->name;
-    }
-  }
-}
-
-TEST(Kernels, RowKernelsMatchScalarAndDoubleArithmetic) {
-  for (const int n : {16, 48, 192, 512}) {
-    const auto x = normals(static_cast<std::size_t>(n), 1, 3.0F);
-    const auto w = normals(static_cast<std::size_t>(n), 2);
-    const auto b = normals(static_cast<std::size_t>(n), 3);
-    double mean = 0;
-    double square = 0;
-    for (const float v : x) mean += v;
-    mean /= n;
-    for (const float v : x) square += static_cast<double>(v) * v;
-    double variance = 0;
-    for (const float v : x) variance += (v - mean) * (v - mean);
-    for (const Kernels* kernels : tested_kernels()) {
-      std::vector<float> out(static_cast<std::size_t>(n));
-      std::vector<float> expected(static_cast<std::size_t>(n));
-
-      kernels->rms_norm(x.data(), w.data(), 1e-5F, n, out.data());
-      scalar_kernels().rms_norm(x.data(), w.data(), 1e-5F, n, expected.data());
-      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " rms_norm " << n;
-      for (int i = 0; i < n; ++i) {
-        const double reference = x[i] / std::sqrt(square / n + 1e-5) * w[i];
-        // A positive sum of n terms, halved by the square root, then four roundings.
-        EXPECT_NEAR(out[i], reference, std::fabs(reference) * kEps * (n / 2.0 + 6));
-      }
-
-      kernels->layer_norm(x.data(), w.data(), b.data(), 1e-6F, n, out.data());
-      scalar_kernels().layer_norm(x.data(), w.data(), b.data(), 1e-6F, n, expected.data());
-      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " layer_norm " << n;
-      for (int i = 0; i < n; ++i) {
-        const double reference = (x[i] - mean) / std::sqrt(variance / n + 1e-6) * w[i] + b[i];
-        const double scale = (std::fabs(x[i]) + 3) * std::fabs(w[i]) + std::fabs(b[i]);
-        EXPECT_NEAR(out[i], reference, scale * kEps * (n + 8));
-      }
-
-      kernels->silu_mul(x.data(), w.data(), n, out.data());
-      scalar_kernels().silu_mul(x.data(), w.data(), n, expected.data());
-      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " silu_mul " << n;
-      for (int i = 0; i < n; ++i) {
-        const double reference = x[i] / (1 + std::exp(-static_cast<double>(x[i]))) * w[i];
-        EXPECT_NEAR(out[i], reference, std::fabs(reference) * kEps * 10);
-      }
-
-      out = b;
-      expected = b;
-      kernels->axpy(0.3F, x.data(), n, out.data());
-      scalar_kernels().axpy(0.3F, x.data(), n, expected.data());
-      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " axpy " << n;
-    }
-  }
-}
-
-TEST(Kernels, SiluIsDefinedForEveryFloat) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  const std::vector<float> gate{0.0F,  -0.0F,  1e30F, -1e30F, 87.5F,         -87.5F, 88.7F,   -88.7F,
-                                100.F, -100.F, kInf,  -kInf,  std::nanf(""), 1e-40F, -1e-40F, 1.0F};
-  const std::vector<float> up(16, 1.0F);
-  for (const Kernels* kernels : tested_kernels()) {
-    std::vector<float> out(16);
-    std::vector<float> expected(16);
-    kernels->silu_mul(gate.data(), up.data(), 16, out.data());
-    scalar_kernels().silu_mul(gate.data(), up.data(), 16, expected.data());
-    EXPECT_TRUE(same_bits(out, expected)) << kernels->name;
-    EXPECT_EQ(out[2], 1e30F);
-    EXPECT_EQ(out[8], 100.0F);
-    EXPECT_NEAR(out[9], 0.0F, 1e-35F);
-    EXPECT_TRUE(std::isnan(out[12]));
   }
 }
 

@@ -1,4 +1,4 @@
-// Helpers of the kernels' tests: random numbers, planes of a cache, comparison of bits.
+// Helpers of the kernels' tests: random numbers, quantised rows, planes of a cache, comparison of bits.
 #pragma once
 
 #include <algorithm>
@@ -72,6 +72,42 @@ struct Plane {
     std::memcpy(&bytes[4 * (area(slot, width) + static_cast<std::size_t>(i))], &value, 4);
   }
 };
+
+inline constexpr std::array kClasses{Compute::kFast, Compute::kAccurate};
+inline constexpr float kEps = 0x1p-24F;  // half a unit in the last place of fp32, relative
+
+// A row of activations in the groups of a class, padded as kernels want it.
+struct Quantized {
+  Compute compute;
+  std::vector<std::byte> groups;
+  const std::byte* row() const { return groups.data(); }
+  // Group g of a row; `low` is zero in the fast class.
+  QuantizedGroup<Compute::kAccurate> group(std::size_t g) const {
+    QuantizedGroup<Compute::kAccurate> all{};
+    if (compute == Compute::kAccurate) {
+      std::memcpy(&all, groups.data() + g * sizeof(all), sizeof(all));
+      return all;
+    }
+    QuantizedGroup<Compute::kFast> fast;
+    std::memcpy(&fast, groups.data() + g * sizeof(fast), sizeof(fast));
+    std::copy_n(fast.values, kGroup, all.values);
+    all.correction = fast.correction;
+    all.scale = fast.scale;
+    return all;
+  }
+  // The whole number that stands for value i.
+  int code(std::size_t i) const {
+    const auto g = group(i / kGroup);
+    return compute == Compute::kFast ? g.values[i % kGroup] : 128 * g.values[i % kGroup] + g.low[i % kGroup];
+  }
+};
+
+inline Quantized quantize(const Kernels& kernels, const std::vector<float>& x) {
+  const std::size_t padded = (x.size() + kQuantizedPadding - 1) / kQuantizedPadding * kQuantizedPadding;
+  Quantized q{kernels.compute, std::vector<std::byte>(padded / kGroup * group_bytes(kernels.compute))};
+  kernels.quantize(x.data(), static_cast<int>(x.size()), q.groups.data());
+  return q;
+}
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) {

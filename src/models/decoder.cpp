@@ -87,7 +87,7 @@ void Decoder::forward(const Batch& batch, const StepContext& step, DecoderBuffer
   const auto observe = [&](std::string_view point) {
     (*step.observer)(point, {x, static_cast<std::size_t>(rows) * static_cast<std::size_t>(h_.hidden)});
   };
-  embedding_.lookup(batch.ids, x);
+  embedding_.lookup(step.pool, batch.ids, x);
   if (step.observer != nullptr) observe("embedding");
 
   int moe_index = 0;
@@ -111,11 +111,11 @@ void Decoder::apply_head(const nn::Context& context, const Batch& batch, Decoder
                          std::span<float> logits) const {
   const int wanted = static_cast<int>(batch.logit_rows.size());
   const auto width = static_cast<std::size_t>(h_.hidden);
-  for (int r = 0; r < wanted; ++r) {
+  context.pool.run(wanted, [&](int r, int) {
     context.kernels.rms_norm(b.residual.data() + static_cast<std::size_t>(batch.logit_rows[r]) * width,
                              final_norm_.data(), h_.norm_eps, h_.hidden,
                              b.head_in.data() + static_cast<std::size_t>(r) * width);
-  }
+  });
   head_.apply(context, b.head_in.data(), wanted, logits.data(), b.head_scratch);
 }
 

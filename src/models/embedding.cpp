@@ -35,11 +35,12 @@ Embedding::Embedding(const tensor::WeightView& weight, const kernels::Packing& p
   }
 }
 
-void Embedding::lookup(std::span<const std::int32_t> ids, float* out) const {
+void Embedding::lookup(base::ThreadPool& pool, std::span<const std::int32_t> ids, float* out) const {
   const std::int64_t hidden = view_.shape[1];
-  for (const std::int32_t id : ids) {
-    for (std::int64_t i = 0; i < hidden; ++i) *out++ = tensor::weight_at(view_, id, i);
-  }
+  pool.run(static_cast<int>(ids.size()), [&](int r, int) {
+    float* const row = out + r * hidden;
+    for (std::int64_t i = 0; i < hidden; ++i) row[i] = tensor::weight_at(view_, ids[r], i);
+  });
 }
 
 }  // namespace tagalong::models

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/aligned_buffer.h"
+#include "base/thread_pool.h"
 #include "kernels/packing.h"
 #include "tensor/weight_view.h"
 
@@ -20,7 +21,7 @@ class Embedding {
   std::size_t bytes() const { return data_.size() + scales_.size(); }
 
   // out: [ids, hidden].
-  void lookup(std::span<const std::int32_t> ids, float* out) const;
+  void lookup(base::ThreadPool& pool, std::span<const std::int32_t> ids, float* out) const;
 
  private:
   tensor::WeightView view_;  // of the two buffers

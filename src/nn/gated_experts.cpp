@@ -126,22 +126,25 @@ void Pass::activate_tile(int g, int tile, const std::byte* next) const {
       }
     }
     multiply_pair_tile(context.kernels, gate_up, tile, some, gate_rows.data(), up_rows.data());
-    for (int m = 0; m < some.count; ++m) {
-      const int entry = workspace.first_entries[g] + first + m;
-      if (quantized_out) {
-        context.kernels.silu_mul(gate[m].data(), up[m].data(), kRowTile, gate[m].data());
-        workspace.quantized_activations.write(context.kernels, entry, tile * kRowTile, gate[m].data(),
-                                              kRowTile);
-        if (tile + 1 == gate_up.tiles()) {
-          workspace.quantized_activations.pad(context.kernels, entry, gate_up.outputs());
-        }
-      } else {
-        context.kernels.silu_mul(gate[m].data(), up[m].data(), kRowTile,
-                                 workspace.activations.data() +
-                                     static_cast<std::size_t>(entry) * workspace.intermediate +
-                                     tile * kRowTile);
+    const int entry = workspace.first_entries[g] + first;
+    if (quantized_out) {
+      std::array<std::byte*, kMaxRows> out_rows;
+      for (int m = 0; m < some.count; ++m) {
+        out_rows[m] = workspace.quantized_activations.place(context.kernels, entry + m, tile * kRowTile);
       }
+      context.kernels.silu_mul_quantize(gate_rows.data(), up_rows.data(), some.count, out_rows.data());
+      continue;
     }
+    for (int m = 0; m < some.count; ++m) {
+      context.kernels.silu_mul(gate[m].data(), up[m].data(), kRowTile,
+                               workspace.activations.data() +
+                                   static_cast<std::size_t>(entry + m) * workspace.intermediate +
+                                   tile * kRowTile);
+    }
+  }
+  if (!quantized_out || tile + 1 < gate_up.tiles()) return;
+  for (int m = 0; m < count; ++m) {
+    workspace.quantized_activations.pad(context.kernels, workspace.first_entries[g] + m, gate_up.outputs());
   }
 }
 

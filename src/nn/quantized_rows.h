@@ -25,6 +25,12 @@ class QuantizedRows {
 
   const std::byte* row(int r) const { return groups_.data() + static_cast<std::size_t>(r) * stride_; }
 
+  // The group of places first.. + 16 of row r, where a kernel may write it; first is a multiple of 16.
+  std::byte* place(const kernels::Kernels& kernels, int r, int first) {
+    return groups_.data() + static_cast<std::size_t>(r) * stride_ +
+           static_cast<std::size_t>(first / kernels::kGroup) * kernels::group_bytes(kernels.compute);
+  }
+
   // Quantises x[0..n) to places first.. of row r; first and n are multiples of 16.
   void write(const kernels::Kernels& kernels, int r, int first, const float* x, int n) {
     kernels.quantize(x, n, place(kernels, r, first));
@@ -40,11 +46,6 @@ class QuantizedRows {
   static int padded(int width) {
     return (width + kernels::kQuantizedPadding - 1) / kernels::kQuantizedPadding * kernels::kQuantizedPadding;
   }
-  std::byte* place(const kernels::Kernels& kernels, int r, int first) {
-    return groups_.data() + static_cast<std::size_t>(r) * stride_ +
-           static_cast<std::size_t>(first / kernels::kGroup) * kernels::group_bytes(kernels.compute);
-  }
-
   int width_ = 0;
   std::size_t stride_ = 0;                 // bytes of a row
   base::AlignedBuffer<std::byte> groups_;  // [rows, stride]

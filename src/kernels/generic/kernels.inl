@@ -117,25 +117,27 @@ void fp8_tile(const FloatTile& t) {
 }
 
 template <Compute kCompute>
-void quantize(const float* x, int n, std::byte* out) {
+inline void quantize_group(Vec v, QuantizedGroup<kCompute>* group) {
   constexpr float kLargest = largest_code(kCompute);
-  auto* group = reinterpret_cast<QuantizedGroup<kCompute>*>(out);
-  for (int g = 0; g < n / kGroup; ++g, ++group) {
-    const Vec v = load(x + g * kGroup);
-    const std::uint32_t largest = largest_magnitude_bits(v);
-    const bool finite = largest < 0x7F800000U;
-    const auto magnitude = __builtin_bit_cast(float, largest);
-    const bool zero = magnitude < 0x1p-112F;
-    const Vec scaled = finite && !zero ? v * broadcast(kLargest / magnitude) : broadcast(0.0F);
-    std::int32_t sum;
-    if constexpr (kCompute == Compute::kFast) {
-      sum = store_int8(group->values, scaled);
-    } else {
-      sum = store_planes(group->values, group->low, scaled);
-    }
-    group->correction = -kCodeOffset * sum;
-    group->scale = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / kLargest;
+  const std::uint32_t largest = largest_magnitude_bits(v);
+  const bool finite = largest < 0x7F800000U;
+  const auto magnitude = __builtin_bit_cast(float, largest);
+  const bool zero = magnitude < 0x1p-112F;
+  const Vec scaled = finite && !zero ? v * broadcast(kLargest / magnitude) : broadcast(0.0F);
+  std::int32_t sum;
+  if constexpr (kCompute == Compute::kFast) {
+    sum = store_int8(group->values, scaled);
+  } else {
+    sum = store_planes(group->values, group->low, scaled);
   }
+  group->correction = -kCodeOffset * sum;
+  group->scale = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / kLargest;
+}
+
+template <Compute kCompute>
+void quantize(const float* x, int n, std::byte* out) {
+  auto* group = reinterpret_cast<QuantizedGroup<kCompute>*>(out);
+  for (int g = 0; g < n / kGroup; ++g) quantize_group<kCompute>(load(x + g * kGroup), group + g);
 }
 
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
@@ -175,10 +177,19 @@ inline Vec exp_approx(Vec x) {
   return p * power_of_two(n);
 }
 
+inline Vec silu_times(Vec gate, Vec up) {
+  return gate / (broadcast(1.0F) + exp_approx(broadcast(0.0F) - gate)) * up;
+}
+
 void silu_mul(const float* gate, const float* up, int n, float* out) {
-  for (int i = 0; i < n; i += kLanes) {
-    const Vec g = load(gate + i);
-    store(out + i, g / (broadcast(1.0F) + exp_approx(broadcast(0.0F) - g)) * load(up + i));
+  for (int i = 0; i < n; i += kLanes) store(out + i, silu_times(load(gate + i), load(up + i)));
+}
+
+template <Compute kCompute>
+void silu_mul_quantize(const float* const* gate, const float* const* up, int rows, std::byte* const* out) {
+  for (int m = 0; m < rows; ++m) {
+    quantize_group<kCompute>(silu_times(load(gate[m]), load(up[m])),
+                             reinterpret_cast<QuantizedGroup<kCompute>*>(out[m]));
   }
 }
 

@@ -15,6 +15,7 @@ constexpr Kernels make_table(std::string_view name) {
       .rms_norm = rms_norm,
       .layer_norm = layer_norm,
       .silu_mul = silu_mul,
+      .silu_mul_quantize = silu_mul_quantize<kCompute>,
       .axpy = axpy,
       .attention_part = attention_part,
       .fold_attention = fold_attention,

@@ -38,6 +38,15 @@ void silu_mul(const float* gate, const float* up, int n, float* out) {
   for (int i = 0; i < n; ++i) out[i] = gate[i] / (1.0F + exp_approx(0.0F - gate[i])) * up[i];
 }
 
+template <Compute kCompute>
+void silu_mul_quantize(const float* const* gate, const float* const* up, int rows, std::byte* const* out) {
+  for (int m = 0; m < rows; ++m) {
+    std::array<float, kGroup> product;
+    silu_mul(gate[m], up[m], kGroup, product.data());
+    quantize<kCompute>(product.data(), kGroup, out[m]);
+  }
+}
+
 void axpy(float a, const float* x, int n, float* y) {
   for (int i = 0; i < n; ++i) y[i] = std::fma(a, x[i], y[i]);
 }
@@ -79,6 +88,7 @@ constexpr Kernels kTable{
     .rms_norm = scalar::rms_norm,
     .layer_norm = scalar::layer_norm,
     .silu_mul = scalar::silu_mul,
+    .silu_mul_quantize = scalar::silu_mul_quantize<kCompute>,
     .axpy = scalar::axpy,
     .attention_part = scalar::attention_part,
     .fold_attention = scalar::fold_attention,

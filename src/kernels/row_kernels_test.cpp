@@ -1,0 +1,158 @@
+// The kernels of activation rows, norms, SwiGLU and quantising: every table against scalar, bit for bit;
+// scalar against double arithmetic within bounds derived from the formats.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/kernels_testing.h"
+#include "kernels/tables.h"
+#include "kernels/tables_testing.h"
+
+namespace tagalong::kernels {
+namespace {
+
+TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
+  std::vector<float> x = normals(96, 4);
+  for (int i = 16; i < 32; ++i) x[i] = 0;
+  for (int i = 32; i < 48; ++i) x[i] = 1e-38F;
+  x[50] = std::numeric_limits<float>::infinity();
+  x[70] = std::numeric_limits<float>::quiet_NaN();
+  x[80] = 3e38F;
+  for (const Compute compute : kClasses) {
+    const Quantized reference = quantize(scalar_kernels(compute), x);
+    for (const Kernels* kernels : tested_kernels(compute)) {
+      const Quantized q = quantize(*kernels, x);
+      for (std::size_t i = 0; i < 16; ++i) {
+        // Half a step; dividing, scaling back and multiplying here round three times.
+        const float scale = q.group(0).scale;
+        const float bound = scale * 0.5F + std::fabs(x[i]) * 3 * kEps;
+        EXPECT_NEAR(static_cast<float>(q.code(i)) * scale, x[i], bound);
+      }
+      EXPECT_EQ(q.group(1).scale, 0.0F);
+      EXPECT_EQ(q.group(2).scale, 0.0F);
+      EXPECT_TRUE(std::isnan(q.group(3).scale));
+      EXPECT_TRUE(std::isnan(q.group(4).scale));
+      EXPECT_EQ(q.group(5).values[0], 127);
+      EXPECT_EQ(q.group(5).low[0], 0);
+      for (std::size_t g = 0; g < 6; ++g) {
+        int sum = 0;
+        for (std::size_t i = 0; i < 16; ++i) sum += q.code(g * 16 + i);
+        EXPECT_EQ(q.group(g).correction, -kCodeOffset * sum);
+      }
+      EXPECT_EQ(q.groups, reference.groups) << kernels->name;
+    }
+  }
+}
+
+TEST(Kernels, TwoPlanesHoldEveryCode) {
+  // A group whose largest value makes the step 1: each whole number is its own code.
+  for (int code = -16256; code <= 16256; code += 7) {
+    std::vector<float> x(16, static_cast<float>(code));
+    x[15] = 16256.0F;
+    for (const Kernels* kernels : tested_kernels(Compute::kAccurate)) {
+      EXPECT_EQ(quantize(*kernels, x).code(0), code) << kernels->name;
+    }
+  }
+}
+
+TEST(Kernels, RowKernelsMatchScalarAndDoubleArithmetic) {
+  for (const int n : {16, 48, 192, 512}) {
+    const auto x = normals(static_cast<std::size_t>(n), 1, 3.0F);
+    const auto w = normals(static_cast<std::size_t>(n), 2);
+    const auto b = normals(static_cast<std::size_t>(n), 3);
+    double mean = 0;
+    double square = 0;
+    for (const float v : x) mean += v;
+    mean /= n;
+    for (const float v : x) square += static_cast<double>(v) * v;
+    double variance = 0;
+    for (const float v : x) variance += (v - mean) * (v - mean);
+    for (const Kernels* kernels : tested_kernels()) {
+      std::vector<float> out(static_cast<std::size_t>(n));
+      std::vector<float> expected(static_cast<std::size_t>(n));
+
+      kernels->rms_norm(x.data(), w.data(), 1e-5F, n, out.data());
+      scalar_kernels().rms_norm(x.data(), w.data(), 1e-5F, n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " rms_norm " << n;
+      for (int i = 0; i < n; ++i) {
+        const double reference = x[i] / std::sqrt(square / n + 1e-5) * w[i];
+        // A positive sum of n terms, halved by the square root, then four roundings.
+        EXPECT_NEAR(out[i], reference, std::fabs(reference) * kEps * (n / 2.0 + 6));
+      }
+
+      kernels->layer_norm(x.data(), w.data(), b.data(), 1e-6F, n, out.data());
+      scalar_kernels().layer_norm(x.data(), w.data(), b.data(), 1e-6F, n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " layer_norm " << n;
+      for (int i = 0; i < n; ++i) {
+        const double reference = (x[i] - mean) / std::sqrt(variance / n + 1e-6) * w[i] + b[i];
+        const double scale = (std::fabs(x[i]) + 3) * std::fabs(w[i]) + std::fabs(b[i]);
+        EXPECT_NEAR(out[i], reference, scale * kEps * (n + 8));
+      }
+
+      kernels->silu_mul(x.data(), w.data(), n, out.data());
+      scalar_kernels().silu_mul(x.data(), w.data(), n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " silu_mul " << n;
+      for (int i = 0; i < n; ++i) {
+        const double reference = x[i] / (1 + std::exp(-static_cast<double>(x[i]))) * w[i];
+        EXPECT_NEAR(out[i], reference, std::fabs(reference) * kEps * 10);
+      }
+
+      out = b;
+      expected = b;
+      kernels->axpy(0.3F, x.data(), n, out.data());
+      scalar_kernels().axpy(0.3F, x.data(), n, expected.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << " axpy " << n;
+    }
+  }
+}
+
+TEST(Kernels, SiluIsDefinedForEveryFloat) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> gate{0.0F,  -0.0F,  1e30F, -1e30F, 87.5F,         -87.5F, 88.7F,   -88.7F,
+                                100.F, -100.F, kInf,  -kInf,  std::nanf(""), 1e-40F, -1e-40F, 1.0F};
+  const std::vector<float> up(16, 1.0F);
+  for (const Kernels* kernels : tested_kernels()) {
+    std::vector<float> out(16);
+    std::vector<float> expected(16);
+    kernels->silu_mul(gate.data(), up.data(), 16, out.data());
+    scalar_kernels().silu_mul(gate.data(), up.data(), 16, expected.data());
+    EXPECT_TRUE(same_bits(out, expected)) << kernels->name;
+    EXPECT_EQ(out[2], 1e30F);
+    EXPECT_EQ(out[8], 100.0F);
+    EXPECT_NEAR(out[9], 0.0F, 1e-35F);
+    EXPECT_TRUE(std::isnan(out[12]));
+  }
+}
+
+TEST(Kernels, SiluOfSeveralRowsQuantisesLikeBothSteps) {
+  for (const Compute compute : kClasses) {
+    for (const Kernels* kernels : tested_kernels(compute)) {
+      for (int rows = 1; rows <= kMaxRows; ++rows) {
+        auto gate = normals(area(rows, kGroup), 20, 3.0F);
+        const auto up = normals(area(rows, kGroup), 40);
+        gate.back() = std::numeric_limits<float>::quiet_NaN();
+        std::vector<float> product(gate.size());
+        scalar_kernels().silu_mul(gate.data(), up.data(), rows * kGroup, product.data());
+        const Quantized expected = quantize(scalar_kernels(compute), product);
+
+        Quantized found{compute, std::vector<std::byte>(expected.groups.size())};
+        std::vector<const float*> gates;
+        std::vector<const float*> ups;
+        std::vector<std::byte*> out;
+        for (int m = 0; m < rows; ++m) {
+          gates.push_back(gate.data() + area(m, kGroup));
+          ups.push_back(up.data() + area(m, kGroup));
+          out.push_back(found.groups.data() + static_cast<std::size_t>(m) * group_bytes(compute));
+        }
+        kernels->silu_mul_quantize(gates.data(), ups.data(), rows, out.data());
+        EXPECT_EQ(found.groups, expected.groups) << kernels->name << ", " << rows << " rows";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tagalong::kernels
