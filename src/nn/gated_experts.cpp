@@ -62,7 +62,10 @@ void Pass::prepare() {
   }
   const int entries = workspace.first_entries[group_count()];
   CHECK(entries <= workspace.quantized_activations.rows(), "{} entries", entries);
-  activation.deal(group_count(), [this](int g) { return groups[g].weights->gate_up.tiles(); });
+  LoadOrder& order = workspace.order;
+  order.arrange(group_count(), context.pool.crews().workers_of(0).size(),
+                [this](int g) { return static_cast<int>(groups[g].entries.size()); });
+  activation.deal(group_count(), [&](int place) { return groups[order[place]].weights->gate_up.tiles(); });
   projection.deal(1, [this](int) { return hidden / kRowTile; });
 }
 
@@ -72,7 +75,8 @@ void Pass::quantize(int row) const {
 }
 
 void Pass::activate(int task, int worker) const {
-  const auto [g, begin, end] = activation.piece(task);
+  const auto [place, begin, end] = activation.piece(task);
+  const int g = workspace.order[place];
   for (int tile = begin; tile < end; ++tile) {
     activate_tile(
         g, tile, tile + 1 < end ? groups[g].weights->gate_up.tile(tile + 1) : after_activation(task, worker));
@@ -83,7 +87,7 @@ void Pass::activate(int task, int worker) const {
 const std::byte* Pass::after_activation(int task, int worker) const {
   if (task + 1 < activation.tasks() && !is_last(task, activation, tuning().activate_workers, worker)) {
     const TileDeal::Piece next = activation.piece(task + 1);
-    return groups[next.matrix].weights->gate_up.tile(next.begin);
+    return groups[workspace.order[next.matrix]].weights->gate_up.tile(next.begin);
   }
   const auto [first, end] = context.pool.share_of(projection.crew_tasks(), tuning().project_workers, worker);
   return down_tile(first < end ? first : 0, 0);
@@ -198,6 +202,7 @@ GatedWorkspace::GatedWorkspace(int max_rows, int hidden, int entries, int interm
     : input(max_rows, hidden),
       activations(static_cast<std::size_t>(entries) * static_cast<std::size_t>(intermediate_units)),
       quantized_activations(entries, intermediate_units),
+      order(groups),
       stretches(static_cast<std::size_t>(groups) * base::kMaxCrews),
       first_entries(static_cast<std::size_t>(groups) + 1),
       intermediate(intermediate_units) {}

@@ -15,6 +15,7 @@
 #include "base/aligned_buffer.h"
 #include "kernels/packed_matrix.h"
 #include "nn/context.h"
+#include "nn/load_order.h"
 #include "nn/quantized_rows.h"
 #include "nn/tile_deal.h"
 #include "routing/route_plan.h"
@@ -51,6 +52,7 @@ struct GatedWorkspace {
   QuantizedRows input;                       // [rows, hidden]
   base::AlignedBuffer<float> activations;    // [entries, intermediate]
   QuantizedRows quantized_activations;       // [entries, intermediate]
+  LoadOrder order;                           // of the groups, in the first phase
   std::vector<TileDeal::Stretch> stretches;  // [groups, crews] at most
   std::vector<int> first_entries;            // [groups + 1] prefix sums of rows
   int intermediate = 0;
