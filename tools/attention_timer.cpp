@@ -13,12 +13,14 @@ namespace {
 constexpr std::size_t kCacheBytes = std::size_t{128} << 20;
 constexpr int kLongest = 4096;  // positions: a conversation, or a document with a question
 
-// Planes of keys, then values where they are not the first keys.
 bool has_own_values(const nn::AttentionShape& shape) { return shape.key_widths[1] == 0; }
 
+// A plane of keys for each of their heads, then as many of second keys, or else of values.
 std::vector<int> plane_widths(const nn::AttentionShape& shape) {
-  return {shape.kv_heads * shape.key_widths[0],
-          shape.kv_heads * (has_own_values(shape) ? shape.dim : shape.key_widths[1])};
+  const auto heads = static_cast<std::size_t>(shape.kv_heads);
+  std::vector<int> widths(heads, shape.key_widths[0]);
+  widths.insert(widths.end(), heads, has_own_values(shape) ? shape.dim : shape.key_widths[1]);
+  return widths;
 }
 
 std::size_t position_bytes(const nn::AttentionShape& shape) {
@@ -49,7 +51,7 @@ AttentionTimer::AttentionTimer(const nn::AttentionShape& shape, int positions,
     for (float& v : queries_[p]) v = normal(engine);
   }
   // Every slot the same: time does not depend on the values, but pages that nobody wrote are all one page.
-  for (int plane = 0; plane < 2; ++plane) {
+  for (int plane = 0; plane < 2 * shape.kv_heads; ++plane) {
     std::vector<float> values(static_cast<std::size_t>(kv_.width(plane)));
     for (float& v : values) v = normal(engine);
     pool_.run(blocks_, [&](int block, int) {
@@ -90,8 +92,8 @@ double AttentionTimer::time(const kernels::Tuning& tuning) {
              {.rows = {positions_, sequences_, views_},
               .kv = kv_,
               .queries = {queries_[0].data(), queries_[1].data()},
-              .key_planes = {0, 1},
-              .value_plane = has_own_values(shape_) ? 1 : 0,
+              .key_planes = {0, shape_.kv_heads},
+              .value_plane = has_own_values(shape_) ? shape_.kv_heads : 0,
               .out = out_.data()},
              workspace_);
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();

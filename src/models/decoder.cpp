@@ -29,9 +29,9 @@ void add_rows(const nn::Context& context, const float* x, int rows, int width, f
 
 }  // namespace
 
-int add_plane(int width, ModelInfo& info) {
-  info.kv_planes.push_back(width);
-  return static_cast<int>(info.kv_planes.size()) - 1;
+int add_planes(int count, int width, ModelInfo& info) {
+  info.kv_planes.insert(info.kv_planes.end(), static_cast<std::size_t>(count), width);
+  return static_cast<int>(info.kv_planes.size()) - count;
 }
 
 Decoder::Decoder(DecoderConfig config, const checkpoint::Checkpoint& file, const LoadOptions& options,

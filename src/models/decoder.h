@@ -24,8 +24,8 @@
 
 namespace tagalong::models {
 
-// One more plane of the KV cache; returns its index.
-int add_plane(int width, ModelInfo& info);
+// More planes of the KV cache; returns the first one's index.
+int add_planes(int count, int width, ModelInfo& info);
 
 class Decoder {
  public:

@@ -101,9 +101,9 @@ class GlmMoeDsa : public Model {
     info.dense_bytes += weights.bytes();
     info.row_products += weights.products();
     nn::Mla::Planes planes;
-    planes.latent = add_plane(h_.mla.kv_lora, info);
-    planes.rope = add_plane(h_.mla.rope_width(), info);
-    if (weights.indexer) planes.index = add_plane(h_.dsa.dim, info);
+    planes.latent = add_planes(1, h_.mla.kv_lora, info);
+    planes.rope = add_planes(1, h_.mla.rope_width(), info);
+    if (weights.indexer) planes.index = add_planes(1, h_.dsa.dim, info);
     info.attention = h_.mla.attention();
     info.most_attended = weights.sparsity == nn::Sparsity::kDense
                              ? h_.decoder.max_context

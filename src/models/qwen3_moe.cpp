@@ -76,9 +76,8 @@ class Qwen3Moe : public Model {
     info.row_products += weights.products();
     info.attention = h_.attention.attention();
     info.most_attended = h_.decoder.max_context;
-    const int width = h_.attention.kv_width();
-    const int key = add_plane(width, info);
-    const int value = add_plane(width, info);
+    const int key = add_planes(h_.attention.kv_heads, h_.attention.head_dim, info);
+    const int value = add_planes(h_.attention.kv_heads, h_.attention.head_dim, info);
     attention_.push_back({.weights = std::move(weights), .planes = {.key = key, .value = value}});
   }
 

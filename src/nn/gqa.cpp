@@ -34,11 +34,16 @@ void Gqa::project(const Context& context, const AttentionRows& rows, const RopeA
         angles.rotate(r, config.style, heads);
       }
     };
-    const auto width = static_cast<std::size_t>(config.kv_width());
     place(w.q.data() + area(r, config.q_width()), config.heads, q_norm);
     place(w.k.data() + area(r, config.kv_width()), config.kv_heads, k_norm);
-    kv.write(planes.key, rows.slot(r), {w.k.data() + area(r, config.kv_width()), width});
-    kv.write(planes.value, rows.slot(r), {w.v.data() + area(r, config.kv_width()), width});
+    const auto keep = [&](int plane, const float* heads) {
+      for (int h = 0; h < config.kv_heads; ++h) {
+        kv.write(plane + h, rows.slot(r),
+                 {heads + area(h, config.head_dim), static_cast<std::size_t>(config.head_dim)});
+      }
+    };
+    keep(planes.key, w.k.data() + area(r, config.kv_width()));
+    keep(planes.value, w.v.data() + area(r, config.kv_width()));
   });
 }
 

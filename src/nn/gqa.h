@@ -57,7 +57,8 @@ class Gqa {
   std::vector<float> k_norm;  // likewise
   Linear o;                   // [hidden, heads * head_dim]
 
-  // Planes of this layer in the KvStore, both kv_heads * head_dim wide: rotated keys, values.
+  // Planes of this layer in the KvStore, the first of kv_heads each, head_dim wide: rotated keys, values. A
+  // plane for each head, because memory is read faster in order than in pieces of a head.
   struct Planes {
     int key = -1;
     int value = -1;

@@ -117,7 +117,7 @@ std::vector<float> run(const Gqa& gqa, const std::vector<Row>& xs, int chunk, in
   const int count = static_cast<int>(xs.size());
   cache::BlockTable table;
   for (int b = cache::blocks_for(count) - 1; b >= 0; --b) table.blocks.push_back(b);
-  const std::vector<int> widths{c.kv_width(), c.kv_width()};
+  const std::vector<int> widths(2 * static_cast<std::size_t>(c.kv_heads), c.head_dim);
   cache::KvStore kv(widths, cache::blocks_for(count), type);
   base::ThreadPool pool(threads);
   GqaWorkspace workspace(c, chunk, count, threads);
@@ -137,7 +137,7 @@ std::vector<float> run(const Gqa& gqa, const std::vector<Row>& xs, int chunk, in
     angles.set(positions);
     std::vector<float> out(static_cast<std::size_t>(rows * c.hidden));
     gqa.apply({kernels::select_kernels("auto"), pool}, {positions, sequences, tables}, angles, x.data(), kv,
-              {.key = 0, .value = 1}, workspace, out.data());
+              {.key = 0, .value = c.kv_heads}, workspace, out.data());
     all.insert(all.end(), out.begin(), out.end());
   }
   return all;

@@ -1,9 +1,9 @@
 // The order in which a pass takes matrices that different numbers of rows are multiplied with.
 //
 // A matrix with many rows is bound by products, one with few by memory. Workers take equal runs of the tasks;
-// so that they do not all wait for memory at once and leave it idle at once, their runs go against each other:
-// from few rows to many for one worker, from many to few for the next. Each gets about the same load. Changes
-// speed only: no matrix's results depend on another's.
+// so that they do not all wait for memory at once and leave it idle at once, their runs go against each
+// other: from few rows to many for one worker, from many to few for the next. Each gets about the same load.
+// Changes speed only: no matrix's results depend on another's.
 //
 // Scratch memory, made once for the most matrices; arranged by one thread, then read by any.
 #pragma once

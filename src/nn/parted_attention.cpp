@@ -137,9 +137,6 @@ void PartedAttention::compute(const Unit& unit, int part, int worker_index, floa
   const int begin = part * kAttentionPart;
   const int kv_head = unit.head / shape_.group();
   const std::size_t bytes = cache::kv_bytes(call_.kv.type());
-  const auto column = [&](int plane, int width) {
-    return call_.kv.plane(plane) + area(kv_head, width) * bytes;
-  };
   kernels::AttentionPart p{};
   int longest = 0;
   for (int m = 0; m < unit.run.count; ++m) {
@@ -160,8 +157,8 @@ void PartedAttention::compute(const Unit& unit, int part, int worker_index, floa
   for (std::size_t i = 0; i < shape_.key_widths.size(); ++i) {
     const int width = shape_.key_widths[i];
     if (width == 0) continue;
-    p.keys[i].data = column(call_.key_planes[i], width);
-    p.keys[i].stride = area(bytes, shape_.kv_heads * width);
+    p.keys[i].data = call_.kv.plane(call_.key_planes[i] + kv_head);
+    p.keys[i].stride = area(bytes, width);
     p.keys[i].width = width;
   }
   if (selects(unit.run.first)) {
@@ -172,8 +169,8 @@ void PartedAttention::compute(const Unit& unit, int part, int worker_index, floa
   }
   p.heads = unit.heads;
   p.dim = shape_.dim;
-  p.values = column(call_.value_plane, shape_.dim);
-  p.stride = area(bytes, shape_.kv_heads * shape_.dim);
+  p.values = call_.kv.plane(call_.value_plane + kv_head);
+  p.stride = area(bytes, shape_.dim);
   p.format = cache_format(call_.kv);
   p.scale = shape_.scale;
   p.scratch = worker.scratch.data();

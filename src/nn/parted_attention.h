@@ -49,9 +49,10 @@ class AttentionWorkspace {
 struct AttentionCall {
   const AttentionRows& rows;
   const cache::KvStore& kv;
-  std::array<const float*, 2> queries{};     // for each plane of keys [rows, heads, key_width]
-  std::array<int, 2> key_planes{};           // of the store, [kv_heads * key_width]
-  int value_plane = 0;                       // [kv_heads * dim]
+  std::array<const float*, 2> queries{};  // for each plane of keys [rows, heads, key_width]
+  // The first of kv_heads planes of the store, one for each head: [slots, key_width], [slots, dim].
+  std::array<int, 2> key_planes{};
+  int value_plane = 0;
   const SlotSelection* selection = nullptr;  // rows with more than top_k positions see their choice only
   float* out = nullptr;                      // [rows, heads, dim], written
 };

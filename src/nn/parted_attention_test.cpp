@@ -46,11 +46,11 @@ class Scene {
       }
       views_.push_back(&tables_[s]);
     }
-    for (int plane = 0; plane < planes(); ++plane) {
+    for (int plane = 0; plane < static_cast<int>(widths(shape).size()); ++plane) {
       for (std::int32_t slot = 0; slot < kv_.slots(); ++slot) {
         kv_.write(plane, slot,
                   random_values(static_cast<std::size_t>(kv_.width(plane)),
-                                static_cast<std::uint32_t>(slot * 8 + plane)));
+                                static_cast<std::uint32_t>(slot * 64 + plane)));
       }
     }
     for (std::size_t p = 0; p < 2; ++p) {
@@ -85,7 +85,7 @@ class Scene {
             .kv = kv_,
             .queries = {queries_[0].data() + first * query_width(0),
                         queries_[1].data() + first * query_width(1)},
-            .key_planes = {0, 1},
+            .key_planes = {0, shape_.kv_heads},
             .value_plane = value_plane(),
             .selection = selects ? &selection : nullptr,
             .out = out.data()},
@@ -113,7 +113,7 @@ class Scene {
         for (int i = 0; i < width; ++i) {
           score += static_cast<double>(
                        queries_[p][row * query_width(p) + static_cast<std::size_t>(head * width + i)]) *
-                   cached(static_cast<int>(p), slot, kv_head * width + i);
+                   cached(static_cast<int>(p) * shape_.kv_heads + kv_head, slot, i);
         }
       }
       weights.push_back(std::exp(score * static_cast<double>(shape_.scale)));
@@ -122,25 +122,26 @@ class Scene {
     std::vector<double> out(static_cast<std::size_t>(shape_.dim));
     for (std::size_t t = 0; t < slots.size(); ++t) {
       for (int i = 0; i < shape_.dim; ++i) {
-        out[static_cast<std::size_t>(i)] +=
-            weights[t] / sum * cached(value_plane(), slots[t], kv_head * shape_.dim + i);
+        out[static_cast<std::size_t>(i)] += weights[t] / sum * cached(value_plane() + kv_head, slots[t], i);
       }
     }
     return out;
   }
 
  private:
+  // Of the planes: keys of each head, then second keys or values of each.
   static std::vector<int> widths(const AttentionShape& shape) {
-    if (shape.key_widths[1] > 0) return {shape.key_widths[0], shape.key_widths[1]};
-    return {shape.kv_heads * shape.key_widths[0], shape.kv_heads * shape.dim};
+    std::vector<int> all(static_cast<std::size_t>(shape.kv_heads), shape.key_widths[0]);
+    all.insert(all.end(), static_cast<std::size_t>(shape.kv_heads),
+               shape.key_widths[1] > 0 ? shape.key_widths[1] : shape.dim);
+    return all;
   }
   static int blocks() {
     int count = 0;
     for (const int length : kLengths) count += cache::blocks_for(length);
     return count;
   }
-  static int planes() { return 2; }
-  int value_plane() const { return shape_.key_widths[1] > 0 ? 0 : 1; }
+  int value_plane() const { return shape_.key_widths[1] > 0 ? 0 : shape_.kv_heads; }
   std::size_t query_width(std::size_t plane) const {
     return static_cast<std::size_t>(shape_.heads) * static_cast<std::size_t>(shape_.key_widths[plane]);
   }

@@ -61,6 +61,20 @@ inline void multiply_heads(const float* a, std::size_t a_stride, int heads, cons
 
 inline int whole_vectors(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
+// Reads a word of each line of cached rows, all at once: the work on them would wait for one sixteen after
+// another, and asking (prefetch) does not make it wait less.
+inline void touch_rows(const std::byte* rows, std::size_t row_bytes, const std::int32_t* slots, int keys,
+                       std::size_t bytes) {
+  for (int t = 0; t < keys; ++t) {
+    const std::byte* row = rows + static_cast<std::size_t>(slots[t]) * row_bytes;
+    for (std::size_t at = 0; at < bytes; at += 64) {
+      std::int32_t word;
+      __builtin_memcpy(&word, row + at, sizeof(word));
+      __asm__ volatile("" : : "r"(word));
+    }
+  }
+}
+
 // Values first.. + width of the cached rows slots[0..keys) as panel[value][key]; keys up to a multiple of 16
 // are zero. width is a multiple of 16.
 template <CacheFormat kFormat>
@@ -152,7 +166,12 @@ inline void attention_part_of(const AttentionPart& a) {
     float* scores = all_scores + block / kPanel * block_scores;
     const int keys = block_keys(count, block);
     for (std::size_t i = 0; i < block_scores; i += kLanes) store(scores + i, broadcast(0.0F));
+    touch_rows(a.values, a.stride, a.slots + block, keys, dim * Cached<kFormat>::kBytes);
     for (const AttentionKeys& plane : a.keys) {
+      if (plane.data != a.values) {
+        touch_rows(plane.data, plane.stride, a.slots + block, keys,
+                   static_cast<std::size_t>(plane.width) * Cached<kFormat>::kBytes);
+      }
       for (int i = 0; i < plane.width; i += kPanel) {
         const int width = block_keys(plane.width, i);
         turn_panel<kFormat>(plane.data, plane.stride, a.slots + block, keys, i, width, panel);
