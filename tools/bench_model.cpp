@@ -170,7 +170,7 @@ void add_model_bench(CLI::App& bench) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   bench.add_flag("--random-tokens", options->random_tokens,
-                 "Feed random tokens, not those that the model would say");
+                 "Feed random tokens, not those that the model would say; none is chosen then");
   bench.add_flag("--json", options->json, "Print JSON");
   bench.callback([&bench, options] {
     if (bench.get_subcommands().empty()) run_model_bench(*options);

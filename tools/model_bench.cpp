@@ -53,11 +53,7 @@ class StepRunner : private routing::RouteObserver {
                     .routing = this,
                     .tuning = plan_.tuning.for_rows(batch_.rows())},
                    *workspace_, logits_);
-    const std::size_t vocab = size(model_.info().vocab);
-    pool_.run(case_.sequences, [&](int s, int worker) {
-      const std::span<const float> row = std::span(logits_).subspan(size(s) * vocab, vocab);
-      picks_[size(s)] = samplers_[size(worker)].pick(row, {.temperature = 0}, 0).id;
-    });
+    if (!plan_.random_tokens) pick();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     for (std::size_t s = 0; s < ids_.size(); ++s) ids_[s] = plan_.random_tokens ? random_id() : picks_[s];
     experts += experts_;
@@ -77,6 +73,15 @@ class StepRunner : private routing::RouteObserver {
 
   void routed(int, std::span<const routing::RowRole>, const routing::RoutePlan& plan) override {
     experts_ += plan.stats.experts;
+  }
+
+  // The likeliest token of each sequence.
+  void pick() {
+    const std::size_t vocab = size(model_.info().vocab);
+    pool_.run(case_.sequences, [&](int s, int worker) {
+      const std::span<const float> row = std::span(logits_).subspan(size(s) * vocab, vocab);
+      picks_[size(s)] = samplers_[size(worker)].pick(row, {.temperature = 0}, 0).id;
+    });
   }
 
   void fill_batch() {

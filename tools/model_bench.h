@@ -44,8 +44,8 @@ struct StepResult {
   std::uint64_t hash = 0;      // of all logits
 };
 
-// A step is forward pass and choice of the likeliest token of every row. `progress` is called after each
-// round but the first.
+// A step is the forward pass and, unless tokens are random, the choice of the likeliest one of every row.
+// `progress` is called after each round but the first.
 std::vector<StepResult> bench_steps(const models::Model& model, base::ThreadPool& pool, const StepPlan& plan,
                                     Ceilings& ceilings, const std::function<void()>& progress);
 
