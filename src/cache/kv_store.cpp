@@ -1,5 +1,7 @@
 #include "cache/kv_store.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -38,13 +40,16 @@ void KvStore::write(int plane, std::int32_t slot, std::span<const float> values)
     std::memcpy(row, values.data(), values.size_bytes());
     return;
   }
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type_ == KvType::kF8) {
+  if (type_ == KvType::kF8) {
+    for (std::size_t i = 0; i < values.size(); ++i)
       row[i] = static_cast<std::byte>(tensor::float_to_e4m3(values[i]));
-      continue;
-    }
-    const std::uint16_t bits = tensor::float_to_bf16(values[i]);
-    std::memcpy(row + 2 * i, &bits, sizeof(bits));
+    return;
+  }
+  std::array<std::uint16_t, 64> some;
+  for (std::size_t first = 0; first < values.size(); first += some.size()) {
+    const std::size_t count = std::min(some.size(), values.size() - first);
+    for (std::size_t i = 0; i < count; ++i) some[i] = tensor::float_to_bf16(values[first + i]);
+    std::memcpy(row + 2 * first, some.data(), 2 * count);
   }
 }
 
