@@ -52,12 +52,12 @@ class StepRunner : private routing::RouteObserver {
                     .policy = plan_.policy,
                     .routing = this,
                     .tuning = plan_.tuning.for_rows(batch_.rows())},
-                   *workspace_, logits_);
+                   *workspace_, logits_.span());
     if (!plan_.random_tokens) pick();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     for (std::size_t s = 0; s < ids_.size(); ++s) ids_[s] = plan_.random_tokens ? random_id() : picks_[s];
     experts += experts_;
-    hash_ = hash_ * 31 + engine::hash_logits(logits_);
+    hash_ = hash_ * 31 + engine::hash_logits(logits_.span());
     return time.count();
   }
 
@@ -79,7 +79,7 @@ class StepRunner : private routing::RouteObserver {
   void pick() {
     const std::size_t vocab = size(model_.info().vocab);
     pool_.run(case_.sequences, [&](int s, int worker) {
-      const std::span<const float> row = std::span(logits_).subspan(size(s) * vocab, vocab);
+      const std::span<const float> row = logits_.span().subspan(size(s) * vocab, vocab);
       picks_[size(s)] = samplers_[size(worker)].pick(row, {.temperature = 0}, 0).id;
     });
   }
@@ -111,9 +111,9 @@ class StepRunner : private routing::RouteObserver {
   StepCase case_;
   cache::KvStore kv_;
   std::vector<cache::BlockTable> tables_;
-  std::vector<std::int32_t> ids_;    // [sequences] of the next step
-  std::vector<std::int32_t> picks_;  // [sequences]
-  std::vector<float> logits_;        // [sequences, vocab]
+  std::vector<std::int32_t> ids_;      // [sequences] of the next step
+  std::vector<std::int32_t> picks_;    // [sequences]
+  base::AlignedBuffer<float> logits_;  // [sequences, vocab]
   base::SplitMix64 random_;
   std::unique_ptr<models::Workspace> workspace_;
   std::vector<engine::Sampler> samplers_;
