@@ -193,15 +193,16 @@ PackedMatrix::PackedMatrix(const WeightView& weight, const Packing& packing)
   packing.run(tiles(), [&](int t, int) { pack_tile(weight, t, run, tiles_.tile(t)); });
 }
 
-PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int inputs, Format format)
+PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int inputs, Format format,
+                           const Packing& packing)
     : format_(format), outputs_(outputs), inputs_(inputs) {
   CHECK(format == Format::kF32 || format == Format::kBF16);
   CHECK(values.size() == static_cast<std::size_t>(outputs) * static_cast<std::size_t>(inputs));
-  tiles_ = TileStore(tiles(), float_tile_bytes(format, inputs), nullptr);
+  tiles_ = TileStore(tiles(), float_tile_bytes(format, inputs), packing.arena);
   const auto at = [&](int row, int k) { return values[static_cast<std::size_t>(row) * inputs + k]; };
-  for (int t = 0; t < tiles(); ++t) {
+  packing.run(tiles(), [&](int t, int) {
     pack_float_tile(format_, t, outputs_, inputs_, at, tiles_.tile(t));
-  }
+  });
 }
 
 PackedPair::PackedPair(const WeightView& gate, const WeightView& up, const Packing& packing)

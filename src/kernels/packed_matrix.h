@@ -33,7 +33,8 @@ class PackedMatrix {
   // FP8 factors do not follow tiles, or if an e4m3 value or an e8m0 scale is NaN.
   explicit PackedMatrix(const tensor::WeightView& weight, const Packing& packing = {});
   // Row-major fp32 [outputs, inputs], kept as `format` (F32 or BF16).
-  PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format);
+  PackedMatrix(std::span<const float> values, int outputs, int inputs, tensor::Format format,
+               const Packing& packing = {});
 
   tensor::Format format() const { return format_; }  // any but F16
   int outputs() const { return outputs_; }

@@ -32,7 +32,7 @@ nn::Mla load_attention(const WeightLoader& loader, const std::string& name, cons
   mla.q_b = loader.linear(name + ".q_b_proj", c.heads * (c.nope + c.rope), c.q_lora);
   mla.kv_a = loader.linear(name + ".kv_a_proj_with_mqa", c.kv_lora + c.rope, c.hidden);
   mla.kv_norm = loader.vector(name + ".kv_a_layernorm.weight", c.kv_lora);
-  mla.absorb(loader.weight(name + ".kv_b_proj", c.heads * (c.nope + c.v), c.kv_lora));
+  mla.absorb(loader.weight(name + ".kv_b_proj", c.heads * (c.nope + c.v), c.kv_lora), loader.packing());
   mla.o = loader.linear(name + ".o_proj", c.hidden, c.heads * c.v);
   mla.sparsity = sparsity;
   if (sparsity == nn::Sparsity::kOwn) {

@@ -29,6 +29,8 @@ class WeightLoader {
   std::vector<float> vector(const std::string& name, int length) const;
   // The weight NAME as it lies in the file, for what keeps it in a way of its own.
   tensor::WeightView weight(const std::string& name, int outputs, int inputs) const;
+  // How such a weight is packed: by all threads.
+  const kernels::Packing& packing() const { return dense_; }
 
   Embedding embedding(const std::string& name, int vocab, int hidden) const;
   nn::Linear linear(const std::string& name, int outputs, int inputs) const;

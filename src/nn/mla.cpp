@@ -1,6 +1,8 @@
 #include "nn/mla.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "nn/tile.h"
 
@@ -10,11 +12,19 @@ namespace {
 
 std::size_t area(std::size_t a, int b) { return a * static_cast<std::size_t>(b); }
 
-// One head's matrix times its slice of every row: x and y are [rows] with a stride.
-void multiply_head(const Context& context, const kernels::PackedMatrix& weight, const float* x,
-                   std::size_t x_stride, int rows, float* y, std::size_t y_stride) {
-  const StridedRows input{.x = x, .stride = x_stride, .quantized = nullptr, .count = rows};
+// One head's matrix times its slice of every row: x and y are [rows] with a stride. The next head's is what
+// the thread reads next.
+void multiply_head(const Context& context, std::span<const kernels::PackedMatrix> weights, int head,
+                   const float* x, std::size_t x_stride, int rows, float* y, std::size_t y_stride) {
+  const kernels::PackedMatrix& weight = weights[head];
+  const kernels::PackedMatrix& next = weights[std::min(head + 1, static_cast<int>(weights.size()) - 1)];
   for (int tile = 0; tile < weight.tiles(); ++tile) {
+    const std::byte* after = tile + 1 < weight.tiles() ? weight.tile(tile + 1) : next.tile(0);
+    const StridedRows input{.x = x,
+                            .stride = x_stride,
+                            .quantized = nullptr,
+                            .count = rows,
+                            .ahead = {context.tuning.prefetch, after}};
     multiply_rows(context.kernels, weight, tile, input, y, y_stride);
   }
 }
@@ -33,11 +43,14 @@ MlaWorkspace::MlaWorkspace(const MlaConfig& c, int max_rows, int max_context, in
       scratch(max_rows, std::max({c.hidden, c.q_lora, c.heads * c.v})),
       attention(c.attention(), max_rows, max_context, worker_count) {}
 
-void Mla::absorb(const tensor::WeightView& kv_b) {
+void Mla::absorb(const tensor::WeightView& kv_b, const kernels::Packing& packing) {
   const int head_rows = config.nope + config.v;
   // A quantised weight times its fp32 factor is not a bf16 number; it keeps its value as F32.
   const auto format = kv_b.format == tensor::Format::kBF16 ? tensor::Format::kBF16 : tensor::Format::kF32;
-  for (int h = 0; h < config.heads; ++h) {
+  const kernels::Packing alone{.arena = packing.arena, .pool = nullptr};
+  key_up.resize(static_cast<std::size_t>(config.heads));
+  value_up.resize(static_cast<std::size_t>(config.heads));
+  packing.run(config.heads, [&](int h, int) {
     std::vector<float> keys(area(config.kv_lora, config.nope));
     std::vector<float> values(area(config.v, config.kv_lora));
     for (int c = 0; c < config.kv_lora; ++c) {
@@ -48,9 +61,9 @@ void Mla::absorb(const tensor::WeightView& kv_b) {
         values[area(n, config.kv_lora) + c] = tensor::weight_at(kv_b, h * head_rows + config.nope + n, c);
       }
     }
-    key_up.emplace_back(keys, config.kv_lora, config.nope, format);
-    value_up.emplace_back(values, config.v, config.kv_lora, format);
-  }
+    key_up[h] = {keys, config.kv_lora, config.nope, format, alone};
+    value_up[h] = {values, config.v, config.kv_lora, format, alone};
+  });
 }
 
 std::size_t Mla::bytes() const {
@@ -90,7 +103,7 @@ void Mla::project(const Context& context, const AttentionRows& rows, const RopeA
 
   const int head = config.nope + config.rope;
   context.pool.run(config.heads, [&](int h, int) {
-    multiply_head(context, key_up[h], w.q.data() + area(h, head), area(config.heads, head), count,
+    multiply_head(context, key_up, h, w.q.data() + area(h, head), area(config.heads, head), count,
                   w.q_latent.data() + area(h, config.kv_lora), area(config.heads, config.kv_lora));
     for (int r = 0; r < count; ++r) {
       const float* from = w.q.data() + area(r, config.heads * head) + area(h, head) + config.nope;
@@ -119,7 +132,7 @@ void Mla::apply(const Context& context, const AttentionRows& rows, const RopeAng
           .out = w.context.data()},
          w.attention);
   context.pool.run(config.heads, [&](int h, int) {
-    multiply_head(context, value_up[h], w.context.data() + area(h, config.kv_lora),
+    multiply_head(context, value_up, h, w.context.data() + area(h, config.kv_lora),
                   area(config.heads, config.kv_lora), count, w.heads.data() + area(h, config.v),
                   area(config.heads, config.v));
   });

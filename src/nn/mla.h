@@ -88,7 +88,7 @@ class Mla {
   };
 
   // Splits kv_b_proj [heads * (nope + v), kv_lora] into key_up and value_up, in F32 or BF16.
-  void absorb(const tensor::WeightView& kv_b);
+  void absorb(const tensor::WeightView& kv_b, const kernels::Packing& packing = {});
 
   // x: [rows, hidden] normalised input; out: [rows, hidden]. Writes the rows' cache entries first.
   void apply(const Context& context, const AttentionRows& rows, const RopeAngles& angles, const float* x,
