@@ -160,6 +160,8 @@ struct Kernels {
                             std::byte* const* out);
   // y += a * x, fused.
   void (*axpy)(float a, const float* x, int n, float* y);
+  // The same of 16 values for each of `rows` rows: y[m] += a[m] * x[m].
+  void (*axpy_rows)(const float* a, const float* const* x, int rows, float* const* y);
 
   void (*attention_part)(const AttentionPart&);
   void (*fold_attention)(const AttentionFold&);

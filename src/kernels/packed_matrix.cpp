@@ -200,9 +200,8 @@ PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int input
   CHECK(values.size() == static_cast<std::size_t>(outputs) * static_cast<std::size_t>(inputs));
   tiles_ = TileStore(tiles(), float_tile_bytes(format, inputs), packing.arena);
   const auto at = [&](int row, int k) { return values[static_cast<std::size_t>(row) * inputs + k]; };
-  packing.run(tiles(), [&](int t, int) {
-    pack_float_tile(format_, t, outputs_, inputs_, at, tiles_.tile(t));
-  });
+  packing.run(tiles(),
+              [&](int t, int) { pack_float_tile(format_, t, outputs_, inputs_, at, tiles_.tile(t)); });
 }
 
 PackedPair::PackedPair(const WeightView& gate, const WeightView& up, const Packing& packing)

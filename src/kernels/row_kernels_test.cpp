@@ -109,6 +109,27 @@ TEST(Kernels, RowKernelsMatchScalarAndDoubleArithmetic) {
   }
 }
 
+TEST(Kernels, AxpyOfSeveralRowsIsAxpyOfEach) {
+  const auto a = normals(kMaxRows, 1);
+  const auto x = normals(area(kMaxRows, kLanes), 2);
+  const auto y = normals(area(kMaxRows, kLanes), 3);
+  for (const Kernels* kernels : tested_kernels()) {
+    for (int rows = 1; rows <= kMaxRows; ++rows) {
+      auto out = y;
+      auto expected = y;
+      std::vector<const float*> from;
+      std::vector<float*> to;
+      for (int m = 0; m < rows; ++m) {
+        from.push_back(x.data() + area(m, kLanes));
+        to.push_back(out.data() + area(m, kLanes));
+        scalar_kernels().axpy(a[m], from[m], kLanes, expected.data() + area(m, kLanes));
+      }
+      kernels->axpy_rows(a.data(), from.data(), rows, to.data());
+      EXPECT_TRUE(same_bits(out, expected)) << kernels->name << ", " << rows << " rows";
+    }
+  }
+}
+
 TEST(Kernels, SiluIsDefinedForEveryFloat) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> gate{0.0F,  -0.0F,  1e30F, -1e30F, 87.5F,         -87.5F, 88.7F,   -88.7F,

@@ -176,7 +176,12 @@ void Pass::project_rows(int g, int first, int count, base::Range tiles, const st
   const auto sum_rows = pointers(sums);
   TileRows some;
   some.count = count;
+  std::array<float, kMaxRows> factors;
+  std::array<float*, kMaxRows> out_rows;  // at the tile's first feature
   for (int m = 0; m < count; ++m) {
+    const auto [row, factor] = group.entries[first + m];
+    factors[m] = factor;
+    out_rows[m] = out + static_cast<std::size_t>(row) * hidden + tiles.begin * kRowTile;
     const int entry = workspace.first_entries[g] + first + m;
     if (quantized) {
       some.quantized[m] = workspace.quantized_activations.row(entry);
@@ -188,11 +193,8 @@ void Pass::project_rows(int g, int first, int count, base::Range tiles, const st
   for (int tile = tiles.begin; tile < tiles.end; ++tile) {
     if (first == 0) some.ahead = {tuning().prefetch, tile + 1 < tiles.end ? down.tile(tile + 1) : next};
     multiply_tile(context.kernels, down, tile, some, sum_rows.data());
-    for (int m = 0; m < count; ++m) {
-      const auto [row, weight] = group.entries[first + m];
-      context.kernels.axpy(weight, sums[m].data(), kRowTile,
-                           out + static_cast<std::size_t>(row) * hidden + tile * kRowTile);
-    }
+    context.kernels.axpy_rows(factors.data(), sum_rows.data(), count, out_rows.data());
+    for (int m = 0; m < count; ++m) out_rows[m] += kRowTile;
   }
 }
 

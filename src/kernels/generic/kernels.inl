@@ -197,6 +197,10 @@ void axpy(float a, const float* x, int n, float* y) {
   for (int i = 0; i < n; i += kLanes) store(y + i, fma(broadcast(a), load(x + i), load(y + i)));
 }
 
+void axpy_rows(const float* a, const float* const* x, int rows, float* const* y) {
+  for (int m = 0; m < rows; ++m) store(y[m], fma(broadcast(a[m]), load(x[m]), load(y[m])));
+}
+
 // Sixteen values of a KV cache of a format.
 template <CacheFormat kFormat>
 struct Cached;

@@ -17,6 +17,7 @@ constexpr Kernels make_table(std::string_view name) {
       .silu_mul = silu_mul,
       .silu_mul_quantize = silu_mul_quantize<kCompute>,
       .axpy = axpy,
+      .axpy_rows = axpy_rows,
       .attention_part = attention_part,
       .fold_attention = fold_attention,
       .finish_attention = finish_attention,

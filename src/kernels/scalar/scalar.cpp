@@ -51,6 +51,10 @@ void axpy(float a, const float* x, int n, float* y) {
   for (int i = 0; i < n; ++i) y[i] = std::fma(a, x[i], y[i]);
 }
 
+void axpy_rows(const float* a, const float* const* x, int rows, float* const* y) {
+  for (int m = 0; m < rows; ++m) axpy(a[m], x[m], kLanes, y[m]);
+}
+
 std::uint32_t read_stream(const std::byte* data, std::size_t bytes) {
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < bytes; i += sizeof(bits)) bits |= load<std::uint32_t>(data, i / sizeof(bits));
@@ -90,6 +94,7 @@ constexpr Kernels kTable{
     .silu_mul = scalar::silu_mul,
     .silu_mul_quantize = scalar::silu_mul_quantize<kCompute>,
     .axpy = scalar::axpy,
+    .axpy_rows = scalar::axpy_rows,
     .attention_part = scalar::attention_part,
     .fold_attention = scalar::fold_attention,
     .finish_attention = scalar::finish_attention,
