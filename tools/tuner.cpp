@@ -54,7 +54,7 @@ std::vector<Change> expert_changes(TuneEffort effort, int threads) {
   vary(&Tuning::row_tile, {6});
   if (effort == TuneEffort::kQuick) return all;
   vary(&Tuning::project_tiles, {1, 3, 4, 6, 16, 32});
-  vary(&Tuning::prefetch, {0, 2304, 6912, 13824});
+  vary(&Tuning::prefetch, {0, 2304, 6912, 12288});
   vary(&Tuning::activate_tiles, {1, 3, 6, 8, 16});
   vary(&Tuning::row_tile, {1, 2, 3, 4, 5, 7, 8});
   if (threads > 1) {

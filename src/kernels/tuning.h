@@ -24,14 +24,14 @@ struct Tuning {
   int activate_workers = 0;  // threads that take part; 0: all
   int project_workers = 0;
   base::Schedule schedule = base::Schedule::kStatic;
-  int prefetch = 6912;  // bytes between the weights that are asked for and those multiplied; 0: none are
+  int prefetch = 6144;  // bytes between the weights that are asked for and those multiplied; 0: none are
   // Tasks for each thread that attention is cut into where rows are few: by parts of keys, then by heads.
   int attention_tasks = 2;
 
   bool operator==(const Tuning&) const = default;
 };
 
-// "row_tile=8,activate_tiles=1,...,schedule=static,prefetch=6912,attention_tasks=2": all fields by name.
+// "row_tile=8,activate_tiles=1,...,schedule=static,prefetch=6144,attention_tasks=2": all fields by name.
 std::string to_string(const Tuning& tuning);
 // The same text, or a part of it: fields that it does not name keep their defaults. Throws base::InputError
 // naming the text, the field and its range.
