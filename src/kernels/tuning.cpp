@@ -23,7 +23,7 @@ struct Field {
 constexpr std::array kFields{
     Field{"row_tile", &Tuning::row_tile, 1, kMaxRows},
     Field{"activate_tiles", &Tuning::activate_tiles, 1, kMaxTaskTiles},
-    Field{"project_tiles", &Tuning::project_tiles, 1, kMaxTaskTiles},
+    Field{"project_tiles", &Tuning::project_tiles, 0, kMaxTaskTiles},
     Field{"activate_workers", &Tuning::activate_workers, 0, kMaxTuningWorkers},
     Field{"project_workers", &Tuning::project_workers, 0, kMaxTuningWorkers},
     Field{"prefetch", &Tuning::prefetch, 0, kMaxPrefetch},

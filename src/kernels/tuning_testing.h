@@ -13,7 +13,7 @@ inline Tuning random_tuning(std::mt19937& random) {
   const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<std::uint32_t>(n)); };
   return {.row_tile = 1 + below(kMaxRows),
           .activate_tiles = below(3) == 0 ? kMaxTaskTiles : 1 + below(5),
-          .project_tiles = below(5) == 0 ? kMaxTaskTiles : 1 + below(5),
+          .project_tiles = below(5) == 0 ? kMaxTaskTiles : below(6),
           .activate_workers = below(6),
           .project_workers = below(6),
           .schedule = below(2) == 0 ? base::Schedule::kStealing : base::Schedule::kStatic,

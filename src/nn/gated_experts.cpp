@@ -21,6 +21,18 @@ std::array<float*, kMaxRows> pointers(TileOut& out) {
   return p;
 }
 
+// A task of the second phase visits every group, so it has several tiles; but each worker of a large machine
+// shall have some tasks, or cores would be idle.
+constexpr int kMostProjectTiles = 4;
+constexpr int kTasksPerWorker = 4;
+
+// The setting, or what it leaves open.
+int project_tiles(const Context& context, int hidden) {
+  if (context.tuning.project_tiles > 0) return context.tuning.project_tiles;
+  const int tasks = kTasksPerWorker * context.pool.size();
+  return std::clamp(hidden / kRowTile / tasks, 1, kMostProjectTiles);
+}
+
 // One call of apply_gated_experts: what its tasks share.
 struct Pass {
   const Context& context;
@@ -33,7 +45,7 @@ struct Pass {
 
   std::array<TileDeal::Stretch, base::kMaxCrews> room = {};
   TileDeal activation{context.pool.crews(), tuning().activate_tiles, workspace.stretches};
-  TileDeal projection{context.pool.crews(), tuning().project_tiles, room};
+  TileDeal projection{context.pool.crews(), project_tiles(context, hidden), room};
 
   const kernels::Tuning& tuning() const { return context.tuning; }
   int group_count() const { return static_cast<int>(groups.size()); }
