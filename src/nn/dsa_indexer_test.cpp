@@ -30,7 +30,7 @@ std::vector<std::vector<std::int32_t>> select(const DsaIndexer& indexer, const s
   QuantizedRows scratch(chunk, kHidden);
   SlotSelection selection(chunk, kConfig.top_k);
   RopeAngles angles(kConfig.rope, 100.0, chunk);
-  const auto q_resid = random_values(static_cast<std::size_t>(count * kQLora), 3);
+  const auto q_resid = normals(static_cast<std::size_t>(count * kQLora), 3);
   std::vector<std::vector<std::int32_t>> chosen;
   for (int first = 0; first < count; first += chunk) {
     std::vector<std::int32_t> positions(static_cast<std::size_t>(std::min(chunk, count - first)));
@@ -52,7 +52,7 @@ struct Fixture {
   TestWeight query{Format::kF32, kConfig.heads* kConfig.dim, kQLora, 1};
   TestWeight key{Format::kF32, kConfig.dim, kHidden, 2};
   TestWeight weights{Format::kF32, kConfig.heads, kHidden, 3};
-  std::vector<float> x = random_values(kPositions * kHidden, 4);
+  std::vector<float> x = normals(kPositions * kHidden, 4);
 
   DsaIndexer indexer() const {
     DsaIndexer i;
@@ -107,7 +107,7 @@ TEST(DsaIndexer, InvarianceUnderThreadsAndChunks) {
   const Fixture fixture;
   // The longer sequence has several blocks of keys, which threads share.
   for (const int positions : {kPositions, 300}) {
-    const auto x = random_values(static_cast<std::size_t>(positions * kHidden), 5);
+    const auto x = normals(static_cast<std::size_t>(positions * kHidden), 5);
     const auto whole = select(fixture.indexer(), x, 1, positions);
     for (const int threads : {1, 2, 5}) {
       for (const int chunk : {1, 7, positions}) {

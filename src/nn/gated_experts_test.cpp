@@ -73,7 +73,7 @@ std::vector<std::vector<PlanEntry>> some_entries() {
 TEST(GatedExperts, SumsTheWeightedNetworksOfEachRow) {
   for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
     const Experts experts(format, {32, 80, 96});
-    const auto x = random_values(kRows * kHidden, 4);
+    const auto x = normals(kRows * kHidden, 4);
     const auto entries = some_entries();
     const auto out = run(experts, entries, 2, x);
     std::vector<double> expected(out.size());
@@ -115,7 +115,7 @@ TEST(GatedExperts, SumsTheWeightedNetworksOfEachRow) {
 TEST(GatedExperts, InvarianceUnderThreadsAndNeighbours) {
   for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
     const Experts experts(format, {32, 80, 96});
-    const auto x = random_values(kRows * kHidden, 4);
+    const auto x = normals(kRows * kHidden, 4);
     const auto whole = run(experts, some_entries(), 1, x);
     for (const int threads : {2, 3, 4})
       EXPECT_TRUE(same_bits(run(experts, some_entries(), threads, x), whole));
@@ -138,7 +138,7 @@ TEST(GatedExperts, InvarianceUnderThreadsAndNeighbours) {
 TEST(GatedExperts, InvarianceUnderTuning) {
   for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
     const Experts experts(format, {32, 80, 96});
-    const auto x = random_values(kRows * kHidden, 4);
+    const auto x = normals(kRows * kHidden, 4);
     const auto expected = run(experts, some_entries(), 1, x);
     std::mt19937 random(5);
     for (int trial = 0; trial < 60; ++trial) {
@@ -155,7 +155,7 @@ TEST(GatedExperts, InvarianceUnderTuning) {
 TEST(GatedExperts, InvarianceUnderNodes) {
   for (const Format format : {Format::kF32, Format::kBF16, Format::kNVFP4}) {
     const Experts whole(format, {32, 80, 96});
-    const auto x = random_values(kRows * kHidden, 4);
+    const auto x = normals(kRows * kHidden, 4);
     const auto expected = run(whole, some_entries(), 1, x);
     std::mt19937 random(6);
     for (const auto& workers : kSomeCrews) {

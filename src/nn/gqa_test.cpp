@@ -35,8 +35,8 @@ struct Weights {
         v(format, config.kv_width(), config.hidden, 3),
         o(format, config.hidden, config.q_width(), 4) {
     if (norms) {
-      q_norm = random_values(32, 5);
-      k_norm = random_values(32, 6);
+      q_norm = normals(32, 5);
+      k_norm = normals(32, 6);
     }
   }
 
@@ -146,8 +146,7 @@ std::vector<float> run(const Gqa& gqa, const std::vector<Row>& xs, int chunk, in
 std::vector<Row> inputs(const GqaConfig& config, int count) {
   std::vector<Row> xs;
   for (int t = 0; t < count; ++t) {
-    const auto x =
-        random_values(static_cast<std::size_t>(config.hidden), static_cast<std::uint32_t>(100 + t));
+    const auto x = normals(static_cast<std::size_t>(config.hidden), static_cast<std::uint32_t>(100 + t));
     xs.emplace_back(x.begin(), x.end());
   }
   return xs;

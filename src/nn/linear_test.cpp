@@ -29,7 +29,7 @@ TEST(Linear, MultipliesEveryFormatAndOddWidthsInEveryClass) {
         const TestWeight weight(format, outputs, inputs, 7);
         const Linear linear(weight.view);
         const int rows = 11;
-        const auto x = random_values(static_cast<std::size_t>(rows * inputs), 3);
+        const auto x = normals(static_cast<std::size_t>(rows * inputs), 3);
         base::ThreadPool pool(2);
         const auto y = apply(linear, {kernels::select_kernels("auto", compute), pool}, x, rows);
         for (int r = 0; r < rows; ++r) {
@@ -57,7 +57,7 @@ TEST(Linear, InvarianceUnderThreadsAndBatch) {
   for (const Format format : kFormats) {
     const TestWeight weight(format, 70, 64, 9);
     const Linear linear(weight.view);
-    const auto x = random_values(19 * 64, 5);
+    const auto x = normals(19 * 64, 5);
     base::ThreadPool one(1);
     const auto whole = apply(linear, {kernels::select_kernels("auto"), one}, x, 19);
     for (const int threads : {1, 2, 3, 5}) {
@@ -77,7 +77,7 @@ TEST(Linear, InvarianceUnderThreadsAndBatch) {
 TEST(Linear, InvarianceUnderNodes) {
   const TestWeight wide(Format::kNVFP4, 150, 64, 9);
   const TestWeight narrow(Format::kBF16, 16, 64, 10);
-  const auto x = random_values(5 * 64, 5);
+  const auto x = normals(5 * 64, 5);
   const auto apply_both = [&x](const Linear& a, const Linear& b, base::ThreadPool& pool) {
     QuantizedRows scratch(5, 64);
     std::vector<float> y(5 * static_cast<std::size_t>(a.outputs() + b.outputs()), -1.0F);

@@ -31,8 +31,8 @@ struct Weights {
   const TestWeight& kv_b =
       buffers.emplace_back(Format::kF32, kConfig.heads*(kConfig.nope + kConfig.v), kConfig.kv_lora, 4);
   const TestWeight& o = buffers.emplace_back(Format::kF32, kConfig.hidden, kConfig.heads* kConfig.v, 5);
-  std::vector<float> q_norm = random_values(kConfig.q_lora, 6);
-  std::vector<float> kv_norm = random_values(kConfig.kv_lora, 7);
+  std::vector<float> q_norm = normals(kConfig.q_lora, 6);
+  std::vector<float> kv_norm = normals(kConfig.kv_lora, 7);
 
   Mla mla() const {
     Mla m;
@@ -152,7 +152,7 @@ std::vector<float> absorbed(const Mla& mla, const std::vector<Row>& xs, int chun
 std::vector<Row> inputs(int count) {
   std::vector<Row> xs;
   for (int t = 0; t < count; ++t) {
-    const auto x = random_values(kConfig.hidden, static_cast<std::uint32_t>(100 + t));
+    const auto x = normals(kConfig.hidden, static_cast<std::uint32_t>(100 + t));
     xs.emplace_back(x.begin(), x.end());
   }
   return xs;

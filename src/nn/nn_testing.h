@@ -1,4 +1,4 @@
-// Helpers of this room's tests: random numbers and weights that own their bytes.
+// Helpers of this room's tests: random weights that own their bytes, crews, comparison of bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/kernels_testing.h"
 #include "kernels/select.h"
 #include "nn/context.h"
 #include "tensor/formats/bf16.h"
@@ -15,13 +16,7 @@
 
 namespace tagalong::nn {
 
-inline std::vector<float> random_values(std::size_t count, std::uint32_t seed, float scale = 1.0F) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal(0.0F, scale);
-  std::vector<float> values(count);
-  for (float& v : values) v = normal(engine);
-  return values;
-}
+using kernels::normals;
 
 struct TestWeight {
   std::vector<std::byte> data;
@@ -53,7 +48,7 @@ struct TestWeight {
       for (auto& b : data) b = static_cast<std::byte>(engine());
       view.scales = {.block = scales.data(), .tensor = 0.05F};
     } else {
-      const auto values = random_values(count, seed, 0.2F);
+      const auto values = normals(count, seed, 0.2F);
       const std::size_t width = format == tensor::Format::kF32 ? 4 : 2;
       data.resize(count * width);
       for (std::size_t i = 0; i < count; ++i) {

@@ -49,12 +49,12 @@ class Scene {
     for (int plane = 0; plane < static_cast<int>(widths(shape).size()); ++plane) {
       for (std::int32_t slot = 0; slot < kv_.slots(); ++slot) {
         kv_.write(plane, slot,
-                  random_values(static_cast<std::size_t>(kv_.width(plane)),
-                                static_cast<std::uint32_t>(slot * 64 + plane)));
+                  normals(static_cast<std::size_t>(kv_.width(plane)),
+                          static_cast<std::uint32_t>(slot * 64 + plane)));
       }
     }
     for (std::size_t p = 0; p < 2; ++p) {
-      queries_[p] = random_values(batch_.size() * query_width(p), static_cast<std::uint32_t>(100 + p));
+      queries_[p] = normals(batch_.size() * query_width(p), static_cast<std::uint32_t>(100 + p));
     }
     selection_ = SlotSelection(static_cast<int>(batch_.size()), kTopK);
     for (std::size_t r = 0; r < batch_.size(); ++r) choose(static_cast<int>(r));

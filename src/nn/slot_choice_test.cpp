@@ -31,8 +31,8 @@ TEST(SlotChoice, AgreesWithSortingOverTiesInfinitiesAndNaN) {
   for (int round = 0; round < 200; ++round) {
     const int count = 1 + static_cast<int>(engine() % 300);
     const int k = 1 + static_cast<int>(engine() % static_cast<std::uint32_t>(count));
-    auto scores = random_values(static_cast<std::size_t>(count), static_cast<std::uint32_t>(engine()),
-                                round % 2 == 0 ? 1.0F : 1e-3F);
+    auto scores = normals(static_cast<std::size_t>(count), static_cast<std::uint32_t>(engine()),
+                          round % 2 == 0 ? 1.0F : 1e-3F);
     for (float& s : scores) {
       const auto pick = engine() % 16;
       if (round % 3 == 0) s = std::round(s * 2) + 0.0F;  // many ties
