@@ -94,6 +94,7 @@ void run_layer_bench(const LayerBenchOptions& options) {
                                  {"kept_mass", r.kept_mass},
                                  {"bytes", r.bytes},
                                  {"floor_microseconds", r.floor_microseconds},
+                                 {"share", r.share},
                                  {"hash", fmt::format("{:016x}", r.hash)}});
     }
     fmt::print("{}\n", report.dump(2));
@@ -111,7 +112,7 @@ void run_layer_bench(const LayerBenchOptions& options) {
     const LayerResult& r = results[i];
     fmt::print("{:>5}  {:<24} {:>8.1f} {:>10.1f} {:>8.1f} {:>10.1f} {:>6.0f}%  {:016x}\n", cases[i].rows,
                names[i], r.experts, r.microseconds, r.bytes / r.microseconds / 1e3, r.floor_microseconds,
-               100 * r.floor_microseconds / r.microseconds, r.hash);
+               100 * r.share, r.hash);
   }
 }
 

@@ -34,13 +34,14 @@ Ceilings::Ceilings(const kernels::Kernels& kernels, base::ThreadPool& pool)
   });
 }
 
-void Ceilings::sample_bandwidth() {
+double Ceilings::sample_bandwidth() {
   std::atomic<std::uint32_t> bits = 0;
   const double reading = seconds_of([&] {
     pool_.run(pool_.size(), [&](int part, int) { bits |= kernels_.read_stream(parts_[part], part_bytes_); });
   });
   CHECK(bits == 0, "the buffer is zero, {:x} was read", bits.load());
   bandwidths_.push_back(static_cast<double>(part_bytes_) * pool_.size() / reading);
+  return bandwidths_.back();
 }
 
 void Ceilings::sample() {

@@ -21,8 +21,9 @@ class Ceilings {
 
   // Takes one sample of each; about 30 ms.
   void sample();
-  // One of the bandwidth alone. Nothing that was read before it is left in the caches.
-  void sample_bandwidth();
+  // One of the bandwidth alone, which it returns in bytes per second. Nothing that was read before it is left
+  // in the caches.
+  double sample_bandwidth();
 
   // Medians of the samples so far.
   double bytes_per_second() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <utility>
 
 #include "engine/logits_hash.h"
 #include "synthetic_layer.h"
@@ -15,6 +16,8 @@ constexpr int kCallsPerRound = 4;
 
 struct Samples {
   std::vector<double> microseconds;
+  std::vector<double> floors;
+  std::vector<double> shares;
   double experts = 0;
   double experts_exact = 0;
   double kept_mass = 0;
@@ -40,25 +43,37 @@ std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std
                            std::max(intermediate, shared), layer.spec.plan_experts());
   std::vector<float> x(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(hidden));
   std::vector<float> out(x.size());
+  // What a call streams: each expert that it activates, and router and shared expert always.
+  const auto expert = static_cast<double>(expert_bytes(layer));
+  const double always = static_cast<double>(layer.router.bytes()) +
+                        (shared > 0 ? static_cast<double>(layer.experts.back().bytes()) : 0.0);
+  const double row_products = 3.0 * hidden * (intermediate * layer.spec.top_k + shared);
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
 
   for (int round = 0; round <= rounds; ++round) {
     ceilings.sample();
+    // Reads until nothing is left in the caches, or the cases, whose rows are the same, would find each
+    // other's experts.
+    double before = ceilings.sample_bandwidth();
     for (int call = 0; call < kCallsPerRound; ++call) {
       for (float& v : x) v = normal(random);
       for (std::size_t i = 0; i < cases.size(); ++i) {
         const auto rows = static_cast<std::size_t>(cases[i].rows);
         const std::vector<routing::RowRole> roles(rows, routing::RowRole::kDecode);
-        ceilings
-            .sample_bandwidth();  // or the cases, whose rows are the same, would find each other's experts
         const auto start = std::chrono::steady_clock::now();
         layer.apply({kernels, pool, cases[i].tuning}, x.data(), roles, hidden, 0, cases[i].policy, routers[i],
                     gated, out.data(), nullptr);
         const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+        const double after = ceilings.sample_bandwidth();
+        const double bandwidth = (std::exchange(before, after) + after) / 2;
         if (round == 0) continue;  // warms up threads and pages
-        samples[i].microseconds.push_back(time.count());
         const routing::RouteStats& stats = routers[i].plan.stats;
+        const double floor = 1e6 * std::max((stats.experts * expert + always) / bandwidth,
+                                            cases[i].rows * row_products / ceilings.products_per_second());
+        samples[i].microseconds.push_back(time.count());
+        samples[i].floors.push_back(floor);
+        samples[i].shares.push_back(floor / time.count());
         samples[i].experts += stats.experts;
         samples[i].experts_exact += stats.experts_exact;
         samples[i].kept_mass += stats.kept_mass;
@@ -78,12 +93,9 @@ std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std
     r.experts_exact = samples[i].experts_exact / calls;
     r.kept_mass = samples[i].kept_mass / calls;
     r.hash = samples[i].hash;
-    const double shared_bytes = shared > 0 ? static_cast<double>(layer.experts.back().bytes()) : 0.0;
-    r.bytes = r.experts * static_cast<double>(expert_bytes(layer)) +
-              static_cast<double>(layer.router.bytes()) + shared_bytes;
-    const double products = 3.0 * cases[i].rows * hidden * (intermediate * layer.spec.top_k + shared);
-    r.floor_microseconds =
-        1e6 * std::max(r.bytes / ceilings.bytes_per_second(), products / ceilings.products_per_second());
+    r.bytes = r.experts * expert + always;
+    r.floor_microseconds = median(samples[i].floors);
+    r.share = median(samples[i].shares);
     results.push_back(r);
   }
   return results;

@@ -1,7 +1,8 @@
 // Times one MoE layer, router and experts, on random rows under several batch sizes and routing policies.
 //
-// Rounds interleave all cases with samples of the machine's ceilings; each call routes fresh rows, so the
-// experts it touches are cold when the layer is larger than the caches.
+// Rounds interleave all cases; each call routes fresh rows, so the experts it touches are cold when the layer
+// is larger than the caches. Between any two calls the bandwidth is sampled, and a call is compared with the
+// samples on either side of it: memory of shared machines gets slower or faster by half within a run.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,15 @@ struct LayerCase {
 };
 
 struct LayerResult {
-  double microseconds = 0;        // median over the rounds
-  double experts = 0;             // mean distinct routed experts per call
-  double experts_exact = 0;       // the same under exact routing
-  double kept_mass = 0;           // mean
-  double bytes = 0;               // mean weights streamed per call, router and shared expert included
-  double floor_microseconds = 0;  // max of bytes over bandwidth and products over peak, at the medians
-  std::uint64_t hash = 0;         // of all outputs
+  double microseconds = 0;   // median over the rounds
+  double experts = 0;        // mean distinct routed experts per call
+  double experts_exact = 0;  // the same under exact routing
+  double kept_mass = 0;      // mean
+  double bytes = 0;          // mean weights streamed per call, router and shared expert included
+  double floor_microseconds =
+      0;                   // median of the calls' floors: max of bytes over bandwidth, products over peak
+  double share = 0;        // median of what part of its time a call's floor is
+  std::uint64_t hash = 0;  // of all outputs
 };
 
 // progress() after each round.
