@@ -47,13 +47,13 @@ std::vector<Change> expert_changes(TuneEffort effort, int threads) {
       if (std::find(all.begin(), all.end(), change) == all.end()) all.push_back(change);
     }
   };
-  vary(&Tuning::project_tiles, {2, 8});
+  vary(&Tuning::project_tiles, {4, 16});
   vary(&Tuning::prefetch, {4608, 9216});
   vary(&Tuning::activate_tiles, {2, 4});
   all.push_back({nullptr, 0});
   vary(&Tuning::row_tile, {6});
   if (effort == TuneEffort::kQuick) return all;
-  vary(&Tuning::project_tiles, {1, 3, 4, 6, 16, 32});
+  vary(&Tuning::project_tiles, {1, 2, 8, 32, 64});
   vary(&Tuning::prefetch, {0, 2304, 6912, 12288});
   vary(&Tuning::activate_tiles, {1, 3, 6, 8, 16});
   vary(&Tuning::row_tile, {1, 2, 3, 4, 5, 7, 8});

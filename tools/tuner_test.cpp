@@ -40,13 +40,13 @@ std::map<int, TuneEntry> tune(Formula& experts, TuneEffort effort, Formula* atte
 
 TEST(Tuner, FindsWhatIsClearlyFasterForEachBatch) {
   Formula formula([](const Tuning& t, int rows, int) {
-    const double tiles = rows >= 16 ? (t.project_tiles == 8 ? 80 : 100) : (t.project_tiles == 2 ? 80 : 100);
+    const double tiles = rows >= 16 ? (t.project_tiles == 16 ? 80 : 100) : (t.project_tiles == 4 ? 80 : 100);
     return tiles * (t.prefetch == 9216 ? 0.9 : 1.0) * (t.schedule == base::Schedule::kStealing ? 0.95 : 1.0);
   });
   const auto entries = tune(formula, TuneEffort::kQuick);
   ASSERT_EQ(entries.size(), 4U);
   for (const auto& [rows, entry] : entries) {
-    EXPECT_EQ(entry.tuning.project_tiles, rows >= 16 ? 8 : 2) << rows;
+    EXPECT_EQ(entry.tuning.project_tiles, rows >= 16 ? 16 : 4) << rows;
     EXPECT_EQ(entry.tuning.prefetch, 9216) << rows;
     EXPECT_EQ(entry.tuning.schedule, base::Schedule::kStealing) << rows;
     EXPECT_EQ(entry.default_microseconds, 100);
@@ -103,7 +103,7 @@ TEST(Tuner, FullTriesMoreAndAllBatches) {
 TEST(Tuner, FindsHowToCutAttentionBesideTheExperts) {
   Formula experts([](const Tuning& t, int, int) {
     EXPECT_EQ(t.attention_tasks, Tuning{}.attention_tasks);
-    return t.project_tiles == 8 ? 80.0 : 100.0;
+    return t.project_tiles == 16 ? 80.0 : 100.0;
   });
   Formula attention([](const Tuning& t, int rows, int) {
     EXPECT_LE(rows, Tuner::most_attention_rows());
@@ -111,7 +111,7 @@ TEST(Tuner, FindsHowToCutAttentionBesideTheExperts) {
   });
   for (const TuneEffort effort : {TuneEffort::kQuick, TuneEffort::kFull}) {
     for (const auto& [rows, entry] : tune(experts, effort, &attention)) {
-      EXPECT_EQ(entry.tuning.project_tiles, 8) << rows;
+      EXPECT_EQ(entry.tuning.project_tiles, 16) << rows;
       EXPECT_EQ(entry.microseconds, 80) << rows;
       const bool measured = rows <= Tuner::most_attention_rows();
       const int expected = measured ? (rows >= 16 ? 1 : 4) : Tuning{}.attention_tasks;

@@ -21,16 +21,21 @@ std::array<float*, kMaxRows> pointers(TileOut& out) {
   return p;
 }
 
-// A task of the second phase visits every group, so it has several tiles; but each worker of a large machine
-// shall have some tasks, or cores would be idle.
-constexpr int kMostProjectTiles = 4;
-constexpr int kTasksPerWorker = 4;
+// Tasks of a worker in the second phase where idle ones may take some.
+constexpr int kStealableTasks = 4;
 
-// The setting, or what it leaves open.
+int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+// The setting, or what it leaves open: a worker's whole share. Every task visits all groups and reads the
+// activations of all their rows, of which the weights read since the last task have left none in the second
+// cache.
 int project_tiles(const Context& context, int hidden) {
-  if (context.tuning.project_tiles > 0) return context.tuning.project_tiles;
-  const int tasks = kTasksPerWorker * context.pool.size();
-  return std::clamp(hidden / kRowTile / tasks, 1, kMostProjectTiles);
+  const kernels::Tuning& tuning = context.tuning;
+  if (tuning.project_tiles > 0) return tuning.project_tiles;
+  const int share = divide_up(hidden / kRowTile, context.pool.size());
+  const int tasks = std::max(divide_up(share, kernels::kMaxTaskTiles),
+                             tuning.schedule == base::Schedule::kStatic ? 1 : kStealableTasks);
+  return divide_up(share, tasks);
 }
 
 // One call of apply_gated_experts: what its tasks share.
