@@ -24,15 +24,14 @@ struct LayerCase {
 };
 
 struct LayerResult {
-  double microseconds = 0;   // median over the rounds
-  double experts = 0;        // mean distinct routed experts per call
-  double experts_exact = 0;  // the same under exact routing
-  double kept_mass = 0;      // mean
-  double bytes = 0;          // mean weights streamed per call, router and shared expert included
-  double floor_microseconds =
-      0;                   // median of the calls' floors: max of bytes over bandwidth, products over peak
-  double share = 0;        // median of what part of its time a call's floor is
-  std::uint64_t hash = 0;  // of all outputs
+  double microseconds = 0;        // median over the rounds
+  double experts = 0;             // mean distinct routed experts per call
+  double experts_exact = 0;       // the same under exact routing
+  double kept_mass = 0;           // mean
+  double bytes = 0;               // mean weights streamed per call, router and shared expert included
+  double floor_microseconds = 0;  // median over the calls of max(bytes / bandwidth, products / peak)
+  double share = 0;               // median of what part of its time a call's floor is
+  std::uint64_t hash = 0;         // of all outputs
 };
 
 // progress() after each round.

@@ -18,9 +18,9 @@ inline constexpr int kMaxPrefetch = 1 << 16;
 
 // How passes over gated experts and over cached keys are cut and dealt.
 struct Tuning {
-  int row_tile = kMaxRows;  // activation rows of one tile call
-  int activate_tiles = 1;   // tiles of 16 intermediate units in a task of the first phase
-  int project_tiles = 0;  // tiles of 16 output features in a task of the second phase; 0: by a thread's share
+  int row_tile = kMaxRows;   // activation rows of one tile call
+  int activate_tiles = 1;    // tiles of 16 intermediate units in a task of the first phase
+  int project_tiles = 0;     // tiles of 16 output features in a task of the second phase; 0: a share
   int activate_workers = 0;  // threads that take part; 0: all
   int project_workers = 0;
   base::Schedule schedule = base::Schedule::kStatic;
