@@ -53,11 +53,11 @@ std::vector<LayerResult> bench_layer(const nn::Moe& layer, int hidden, const std
 
   for (int round = 0; round <= rounds; ++round) {
     ceilings.sample();
-    // Reads until nothing is left in the caches, or the cases, whose rows are the same, would find each
-    // other's experts.
-    double before = ceilings.sample_bandwidth();
     for (int call = 0; call < kCallsPerRound; ++call) {
       for (float& v : x) v = normal(random);
+      // Nothing is left in the caches then, or the cases, whose rows are the same, would find each other's
+      // experts; and the threads are awake.
+      double before = ceilings.sample_bandwidth();
       for (std::size_t i = 0; i < cases.size(); ++i) {
         const auto rows = static_cast<std::size_t>(cases[i].rows);
         const std::vector<routing::RowRole> roles(rows, routing::RowRole::kDecode);
