@@ -10,11 +10,14 @@ inline __m512i nibble_table() {
   return _mm512_broadcast_i32x4(_mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
 }
 
-// The four activations from `p` on, in every lane.
-inline __m512i broadcast4(const std::int8_t* p) {
-  std::int32_t four;
-  __builtin_memcpy(&four, p, sizeof(four));
-  return _mm512_set1_epi32(four);
+// `sum` plus the products of four weights of each output with the four activations from `x` on. Compilers load the
+// activations by an instruction of its own; within this one they take no further place in the core's queues, of which
+// a thread has only half while another one runs on its core.
+inline __m512i add_four(__m512i sum, __m512i w, const std::int8_t* x) {
+  __asm__("vpdpbusd %2%{1to16%}, %1, %0"
+          : "+v"(sum)
+          : "v"(w), "m"(*reinterpret_cast<const std::int8_t(*)[4]>(x)));
+  return sum;
 }
 
 // A group of 16 weights of 16 rows as unsigned bytes: vector q holds inputs 4q..4q+3 of each row.
@@ -66,11 +69,16 @@ struct Q8Block {
   }
 };
 
-// `sum` plus the products of a decoded group with 16 activations.
-inline __m512i add_products(__m512i sum, const __m512i (&w)[4], const std::int8_t* x) {
+// Adds to each row's sum the products of a decoded group with the sixteen activations at x_of(row). The rows take
+// turns: a row's four products wait for each other, and a core that has to look past them for something to begin
+// may not look far enough.
+template <int kRows, typename XOf>
+inline void add_products(const __m512i (&w)[4], const XOf& x_of, __m512i (&sums)[kRows]) {
   KERNEL_UNROLL
-  for (int q = 0; q < 4; ++q) sum = _mm512_dpbusd_epi32(sum, w[q], broadcast4(x + 4 * q));
-  return sum;
+  for (int q = 0; q < 4; ++q) {
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) sums[m] = add_four(sums[m], w[q], x_of(m) + 4 * q);
+  }
 }
 
 template <typename Block, Compute kCompute, int kStreams, int kRows>
@@ -78,46 +86,56 @@ void quantized_rows(const QuantizedTile& t) {
   using Group = QuantizedGroup<kCompute>;
   constexpr int kStep = kStreams * Block::kBytes;
   const __m512i table = nibble_table();
-  const std::byte* x[kRows];
+  const Group* x[kRows];  // of the superblock
   __m512 sums[kStreams][kRows];
   KERNEL_UNROLL
   for (int m = 0; m < kRows; ++m) {
-    x[m] = t.x[m];
+    x[m] = reinterpret_cast<const Group*>(t.x[m]);
     KERNEL_UNROLL
     for (int s = 0; s < kStreams; ++s) sums[s][m] = _mm512_setzero_ps();
   }
   const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
-  std::ptrdiff_t first = 0;  // group of the superblock, in every row
   for (const std::byte* superblock = t.weights; superblock < end; superblock += kStep) {
     const std::byte* ahead = place_ahead(t.ahead, superblock, end);
     KERNEL_UNROLL
     for (int s = 0; s < kStreams; ++s) {
-      if (s > 0) KERNEL_NO_REUSE;  // of what the first stream has broadcast: there is no room for it
       const std::byte* block = superblock + s * Block::kBytes;
-      std::ptrdiff_t at = first;
-      for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
+      KERNEL_UNROLL
+      for (int g = 0; g < Block::kGroups; ++g) {
         if (t.ahead.bytes > 0) prefetch_lines<Block::kBytes / Block::kGroups>(ahead);
         ahead += Block::kBytes / Block::kGroups;
         __m512i w[4];
         Block::decode(block, g, table, w);
         const __m512 scale = Block::scales(block, g);
+        const auto correction = [&x, g](int m) {
+          return _mm512_set1_epi32(x[m][g].correction * (Block::kOffset / kCodeOffset));
+        };
+        __m512i dots[kRows];
+        if constexpr (kCompute == Compute::kAccurate) {
+          KERNEL_UNROLL
+          for (int m = 0; m < kRows; ++m) dots[m] = _mm512_setzero_si512();
+          add_products(w, [&x, g](int m) { return x[m][g].values; }, dots);
+          KERNEL_UNROLL
+          for (int m = 0; m < kRows; ++m) {
+            dots[m] = _mm512_add_epi32(correction(m), _mm512_slli_epi32(dots[m], 7));
+          }
+          add_products(w, [&x, g](int m) { return x[m][g].low; }, dots);
+        } else {
+          KERNEL_UNROLL
+          for (int m = 0; m < kRows; ++m) dots[m] = correction(m);
+          add_products(w, [&x, g](int m) { return x[m][g].values; }, dots);
+        }
         KERNEL_UNROLL
         for (int m = 0; m < kRows; ++m) {
-          const auto* group = reinterpret_cast<const Group*>(x[m] + at);
-          __m512i dot = _mm512_set1_epi32(group->correction * (Block::kOffset / kCodeOffset));
-          if constexpr (kCompute == Compute::kAccurate) {
-            const __m512i high = add_products(_mm512_setzero_si512(), w, group->values);
-            dot = _mm512_add_epi32(dot, _mm512_slli_epi32(high, 7));
-            dot = add_products(dot, w, group->low);
-          } else {
-            dot = add_products(dot, w, group->values);
-          }
-          const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
-          sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(group->scale), sums[s][m]);
+          const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[m]), scale);
+          sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(x[m][g].scale), sums[s][m]);
         }
       }
+      KERNEL_UNROLL
+      for (int m = 0; m < kRows; ++m) KERNEL_FORGET(x[m]);
     }
-    first += Block::kGroups * std::ptrdiff_t{sizeof(Group)};
+    KERNEL_UNROLL
+    for (int m = 0; m < kRows; ++m) x[m] += Block::kGroups;
   }
   KERNEL_UNROLL
   for (int s = 0; s < kStreams; ++s) {

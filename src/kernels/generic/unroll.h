@@ -1,6 +1,6 @@
 // KERNEL_UNROLL before a loop of few, constant rounds over an array of vectors: unrolled, the array lives in
-// registers; left as a loop, it is indexed and lives in memory. KERNEL_NO_REUSE ends a stretch of code whose
-// loads the compiler shall not keep: what it would hold for the next stretch it would spill.
+// registers; left as a loop, it is indexed and lives in memory. KERNEL_FORGET(p) lets the compiler take p for
+// another address: what it has read or computed from it, and would spill, is not kept.
 #pragma once
 
 #if defined(__clang__)
@@ -8,4 +8,4 @@
 #else
 #define KERNEL_UNROLL _Pragma("GCC unroll 16")
 #endif
-#define KERNEL_NO_REUSE __asm__ volatile("" ::: "memory")
+#define KERNEL_FORGET(p) __asm__("" : "+r"(p))
