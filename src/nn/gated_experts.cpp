@@ -209,6 +209,7 @@ void Pass::project_rows(int g, int first, int count, base::Range tiles, const st
   }
   for (int tile = tiles.begin; tile < tiles.end; ++tile) {
     if (first == 0) some.ahead = {tuning().prefetch, tile + 1 < tiles.end ? down.tile(tile + 1) : next};
+    ask_for_outputs(out_rows.data(), count);
     multiply_tile(context.kernels, down, tile, some, sum_rows.data());
     context.kernels.axpy_rows(factors.data(), sum_rows.data(), count, out_rows.data());
     for (int m = 0; m < count; ++m) out_rows[m] += kRowTile;

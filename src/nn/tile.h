@@ -63,6 +63,12 @@ inline void multiply_tile(const kernels::Kernels& kernels, const kernels::Packed
   float_kernel(kernels, weight.format())(call);
 }
 
+// Asks for the lines that a tile call is going to write, one in each row: they are far apart, and a core that
+// meets them one after another when the products are done waits for each.
+inline void ask_for_outputs(float* const* rows, int count) {
+  for (int m = 0; m < count; ++m) __builtin_prefetch(rows[m], 1);
+}
+
 // Rows some distance apart: x[r * stride], or row r of `quantized`, which a quantised weight is multiplied
 // with.
 struct StridedRows {
@@ -94,6 +100,7 @@ inline void multiply_rows(const kernels::Kernels& kernels, const kernels::Packed
       }
       out[m] = whole ? y + row * y_stride + column : edge[m].data();
     }
+    ask_for_outputs(out.data(), some.count);
     multiply_tile(kernels, weight, tile, some, out.data());
     if (whole) continue;
     for (int m = 0; m < some.count; ++m) {
