@@ -39,10 +39,6 @@ std::string case_name(const StepCase& c) {
   return c.prompt > 0 ? fmt::format("prefill {}", c.prompt) : fmt::format("{}", c.sequences);
 }
 
-std::string tuning_name(const kernels::Tuning& tuning) {
-  return tuning == kernels::Tuning{} ? "default" : to_string(tuning);
-}
-
 // Everything that is told at the end.
 struct Report {
   const ModelBenchOptions& options;
@@ -102,7 +98,7 @@ void print_table(const Report& report) {
         "{:>12} {:>10.1f} {:>10.2f} {:>9.1f} {:>7.1f} {:>8.1f} {:>8.1f} {:>9.2f} {:>5.0f}%  {:016x}  {}\n",
         case_name(c), c.rows() / r.seconds, r.seconds * 1e3, r.bytes / 1e6, r.bytes / r.seconds / 1e9,
         r.experts, r.experts_uniform, r.floor_seconds * 1e3, 100 * r.floor_seconds / r.seconds, r.hash,
-        tuning_name(report.plan.tuning.for_rows(c.rows())));
+        to_string(report.plan.tuning.for_rows(c.rows())));
   }
   fmt::print("\npeak memory {:.2f} GB, {:.1f} % above the packed weights\n", report.peak / 1e9,
              100 * (report.peak / static_cast<double>(info.packed_bytes) - 1));

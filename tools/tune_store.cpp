@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 1;  // of the file
+constexpr int kFormat = 2;  // of the file
 constexpr std::size_t kMostBytes = std::size_t{1} << 22;
 
 // Letters and digits of a name, all else as single dashes: "AMD EPYC 9554" becomes "amd-epyc-9554".

@@ -33,6 +33,7 @@ constexpr std::array kFields{
 constexpr std::string_view kSchedule = "schedule";
 constexpr std::string_view kStatic = "static";
 constexpr std::string_view kStealing = "stealing";
+constexpr std::string_view kDefaults = "default";
 
 void set(Tuning& tuning, std::string_view name, std::string_view value, std::string_view text) {
   if (name == kSchedule) {
@@ -62,14 +63,23 @@ void set(Tuning& tuning, std::string_view name, std::string_view value, std::str
 }  // namespace
 
 std::string to_string(const Tuning& tuning) {
-  std::string text =
-      fmt::format("{}={}", kSchedule, tuning.schedule == base::Schedule::kStatic ? kStatic : kStealing);
-  for (const Field& field : kFields) text += fmt::format(",{}={}", field.name, tuning.*(field.value));
-  return text;
+  const Tuning defaults;
+  std::string text;
+  const auto add = [&text](std::string_view name, const auto& value) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+  };
+  if (tuning.schedule != defaults.schedule) {
+    add(kSchedule, tuning.schedule == base::Schedule::kStatic ? kStatic : kStealing);
+  }
+  for (const Field& field : kFields) {
+    if (tuning.*(field.value) != defaults.*(field.value)) add(field.name, tuning.*(field.value));
+  }
+  return text.empty() ? std::string(kDefaults) : text;
 }
 
 Tuning parse_tuning(std::string_view text) {
   Tuning tuning;
+  if (text == kDefaults) return tuning;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view item = text.substr(begin, end - begin);

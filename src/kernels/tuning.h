@@ -31,10 +31,11 @@ struct Tuning {
   bool operator==(const Tuning&) const = default;
 };
 
-// "row_tile=8,activate_tiles=1,...,schedule=static,prefetch=6144,attention_tasks=2": all fields by name.
+// "project_tiles=16,prefetch=4096": what differs from the defaults, or "default". So a text that was kept
+// follows the defaults of a later version in all that it did not choose.
 std::string to_string(const Tuning& tuning);
-// The same text, or a part of it: fields that it does not name keep their defaults. Throws base::InputError
-// naming the text, the field and its range.
+// The same text: fields that it does not name, all of them in an empty one, have their defaults. Throws
+// base::InputError naming the text, the field and its range.
 Tuning parse_tuning(std::string_view text);
 
 // A choice for each size of batch: 1, 2, 4, ... 512 rows and what is closest below.

@@ -24,7 +24,8 @@ TEST(TuningTable, BucketsArePowersOfTwo) {
 
 TEST(Tuning, IsWrittenAndReadBack) {
   EXPECT_EQ(parse_tuning(""), Tuning{});
-  EXPECT_EQ(parse_tuning(to_string({})), Tuning{});
+  EXPECT_EQ(to_string({}), "default");
+  EXPECT_EQ(parse_tuning("default"), Tuning{});
   const Tuning odd{.row_tile = 3,
                    .activate_tiles = 7,
                    .project_tiles = 64,
@@ -35,6 +36,8 @@ TEST(Tuning, IsWrittenAndReadBack) {
                    .attention_tasks = 64};
   EXPECT_EQ(parse_tuning(to_string(odd)), odd);
   EXPECT_EQ(parse_tuning("prefetch=64,row_tile=2"), (Tuning{.row_tile = 2, .prefetch = 64}));
+  EXPECT_EQ(to_string({.schedule = base::Schedule::kStealing, .prefetch = 64}),
+            "schedule=stealing,prefetch=64");
 }
 
 TEST(Tuning, RefusesWhatItDoesNotKnow) {

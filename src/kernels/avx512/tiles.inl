@@ -10,9 +10,9 @@ inline __m512i nibble_table() {
   return _mm512_broadcast_i32x4(_mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
 }
 
-// `sum` plus the products of four weights of each output with the four activations from `x` on. Compilers load the
-// activations by an instruction of its own; within this one they take no further place in the core's queues, of which
-// a thread has only half while another one runs on its core.
+// `sum` plus the products of four weights of each output with the four activations from `x` on. Compilers load
+// the activations by an instruction of its own; within this one they take no further place in the core's
+// queues, of which a thread has only half while another one runs on its core.
 inline __m512i add_four(__m512i sum, __m512i w, const std::int8_t* x) {
   __asm__("vpdpbusd %2%{1to16%}, %1, %0"
           : "+v"(sum)
@@ -69,9 +69,9 @@ struct Q8Block {
   }
 };
 
-// Adds to each row's sum the products of a decoded group with the sixteen activations at x_of(row). The rows take
-// turns: a row's four products wait for each other, and a core that has to look past them for something to begin
-// may not look far enough.
+// Adds to each row's sum the products of a decoded group with the sixteen activations at x_of(row). The rows
+// take turns: a row's four products wait for each other, and a core that has to look past them for something to
+// begin may not look far enough.
 template <int kRows, typename XOf>
 inline void add_products(const __m512i (&w)[4], const XOf& x_of, __m512i (&sums)[kRows]) {
   KERNEL_UNROLL
