@@ -13,10 +13,10 @@ inline __m512i nibble_table() {
 // Up to so many rows wait for memory rather than for products.
 inline constexpr int kFewRows = 3;
 
-// `sum` plus the products of four weights of each output with the four activations from `x` on, in a tile of kRows
-// rows. Compilers load the activations by an instruction of its own. Within the product they take no place in the
-// core's queues, of which a thread has only half while another one runs on its core; but with few rows, loads then
-// run further ahead of what memory brings, and the tile is slower by a hundredth or two.
+// `sum` plus the products of four weights of each output with the four activations from `x` on, in a tile of
+// kRows rows. Compilers load the activations by an instruction of its own. Within the product they take no
+// place in the core's queues, of which a thread has only half while another one runs on its core; but with few
+// rows, loads then run further ahead of what memory brings, and the tile is slower by a hundredth or two.
 template <int kRows>
 inline __m512i add_four(__m512i sum, __m512i w, const std::int8_t* x) {
   if constexpr (kRows <= kFewRows) {
@@ -80,8 +80,8 @@ struct Q8Block {
 };
 
 // Adds to each row's sum the products of a decoded group with the sixteen activations at x_of(row). The rows
-// take turns: a row's four products wait for each other, and a core that has to look past them for something to
-// begin may not look far enough.
+// take turns: a row's four products wait for each other, and a core that has to look past them for something
+// to begin may not look far enough.
 template <int kRows, typename XOf>
 inline void add_products(const __m512i (&w)[4], const XOf& x_of, __m512i (&sums)[kRows]) {
   KERNEL_UNROLL
