@@ -36,10 +36,9 @@ Embedding::Embedding(const tensor::WeightView& weight, const kernels::Packing& p
 }
 
 void Embedding::lookup(base::ThreadPool& pool, std::span<const std::int32_t> ids, float* out) const {
-  const std::int64_t hidden = view_.shape[1];
+  const auto hidden = static_cast<std::size_t>(view_.shape[1]);
   pool.run(static_cast<int>(ids.size()), [&](int r, int) {
-    float* const row = out + r * hidden;
-    for (std::int64_t i = 0; i < hidden; ++i) row[i] = tensor::weight_at(view_, ids[r], i);
+    tensor::read_row(view_, ids[r], {out + static_cast<std::size_t>(r) * hidden, hidden});
   });
 }
 

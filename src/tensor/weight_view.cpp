@@ -58,6 +58,44 @@ float fp8_factor(const ScaleView& scales, std::int64_t columns, std::int64_t row
   return scales.factors[row / scales.factor_rows * across + column / scales.factor_columns] * scales.tensor;
 }
 
+// visit(at), with at(row, column) for the weight's format: chosen once for all elements that the visit reads.
+template <typename Visit>
+void with_elements(const WeightView& w, const Visit& visit) {
+  const std::int64_t columns = w.shape.rank() == 0 ? 1 : w.shape[w.shape.rank() - 1];
+  const auto visit_indices = [&](const auto& at) {
+    visit([&](std::int64_t row, std::int64_t column) { return at(row * columns + column); });
+  };
+  switch (w.format) {
+    case Format::kF32:
+      return visit_indices([&](std::int64_t i) { return load<float>(w.data, i); });
+    case Format::kF16:
+      return visit_indices([&](std::int64_t i) { return f16_to_float(load<std::uint16_t>(w.data, i)); });
+    case Format::kBF16:
+      return visit_indices([&](std::int64_t i) { return bf16_to_float(load<std::uint16_t>(w.data, i)); });
+    case Format::kNVFP4:
+      return visit_indices([&](std::int64_t i) {
+        return e2m1_at(w.data, i) * e4m3_to_float(load<std::uint8_t>(w.scales.block, i / kNvfp4Group)) *
+               w.scales.tensor;
+      });
+    case Format::kMXFP4:
+      return visit_indices([&](std::int64_t i) {
+        return e2m1_at(w.data, i) * e8m0_to_float(load<std::uint8_t>(w.scales.block, i / kMxfp4Group)) *
+               w.scales.tensor;
+      });
+    case Format::kFP8:
+      return visit([&](std::int64_t row, std::int64_t column) {
+        return e4m3_to_float(load<std::uint8_t>(w.data, row * columns + column)) *
+               fp8_factor(w.scales, columns, row, column);
+      });
+    case Format::kQ8:
+      return visit_indices([&](std::int64_t i) {
+        return static_cast<float>(load<std::int8_t>(w.data, i)) *
+               f16_to_float(load<std::uint16_t>(w.scales.block, i / kQ8Group)) * w.scales.tensor;
+      });
+  }
+  CHECK(false, "format {}", static_cast<int>(w.format));
+}
+
 }  // namespace
 
 std::string_view format_name(Format format) { return row_of(format).name; }
@@ -69,31 +107,15 @@ std::size_t format_bytes(Format format, std::int64_t elements) {
 }
 
 float weight_at(const WeightView& weight, std::int64_t row, std::int64_t column) {
-  const std::int64_t columns = weight.shape.rank() == 0 ? 1 : weight.shape[weight.shape.rank() - 1];
-  const std::int64_t index = row * columns + column;
-  switch (weight.format) {
-    case Format::kF32:
-      return load<float>(weight.data, index);
-    case Format::kF16:
-      return f16_to_float(load<std::uint16_t>(weight.data, index));
-    case Format::kBF16:
-      return bf16_to_float(load<std::uint16_t>(weight.data, index));
-    case Format::kNVFP4:
-      return e2m1_at(weight.data, index) *
-             e4m3_to_float(load<std::uint8_t>(weight.scales.block, index / kNvfp4Group)) *
-             weight.scales.tensor;
-    case Format::kMXFP4:
-      return e2m1_at(weight.data, index) *
-             e8m0_to_float(load<std::uint8_t>(weight.scales.block, index / kMxfp4Group)) *
-             weight.scales.tensor;
-    case Format::kFP8:
-      return e4m3_to_float(load<std::uint8_t>(weight.data, index)) *
-             fp8_factor(weight.scales, columns, row, column);
-    case Format::kQ8:
-      return static_cast<float>(load<std::int8_t>(weight.data, index)) *
-             f16_to_float(load<std::uint16_t>(weight.scales.block, index / kQ8Group)) * weight.scales.tensor;
-  }
-  CHECK(false, "format {}", static_cast<int>(weight.format));
+  float value = 0;
+  with_elements(weight, [&](const auto& at) { value = at(row, column); });
+  return value;
+}
+
+void read_row(const WeightView& weight, std::int64_t row, std::span<float> out) {
+  with_elements(weight, [&](const auto& at) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = at(row, static_cast<std::int64_t>(i));
+  });
 }
 
 }  // namespace tagalong::tensor

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -51,5 +52,8 @@ struct WeightView {
 // Element (row, column) of a matrix, or element `column` of a vector (row 0), dequantised. Slow: for loading
 // small tensors, packing and tests.
 float weight_at(const WeightView& weight, std::int64_t row, std::int64_t column);
+
+// The first out.size() elements of a row, as weight_at gives them.
+void read_row(const WeightView& weight, std::int64_t row, std::span<float> out);
 
 }  // namespace tagalong::tensor

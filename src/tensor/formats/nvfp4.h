@@ -17,10 +17,9 @@ inline constexpr int kNvfp4Group = 16;
 
 inline constexpr std::array<float, 8> kE2m1Magnitudes{0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
 
-// `code` is a nibble; 8 is -0.
+// `code` is a nibble; 8 is -0. Without a branch: signs of weights cannot be predicted.
 constexpr float e2m1_to_float(unsigned code) {
-  const float magnitude = kE2m1Magnitudes[code & 7U];
-  return (code & 8U) != 0 ? -magnitude : magnitude;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(kE2m1Magnitudes[code & 7U]) | (code & 8U) << 28);
 }
 
 // To nearest, ties to even, saturating at 6. NaN becomes 6 with its sign: the format has none.
