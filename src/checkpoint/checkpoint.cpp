@@ -290,12 +290,10 @@ std::vector<float> Checkpoint::vector(std::string_view name, std::int64_t expect
   check_shape(tensor, {expected_length}, "does config.json belong to these tensors?");
   const WeightView view{
       .name = tensor.name, .format = *format, .shape = tensor.shape, .data = tensor.data, .scales = {}};
-  std::vector<float> values;
-  values.reserve(static_cast<std::size_t>(expected_length));
-  for (std::int64_t i = 0; i < expected_length; ++i) {
-    const float value = tensor::weight_at(view, 0, i);
-    if (!std::isfinite(value)) throw tensor_error(name, "element {} is {}; damaged file?", i, value);
-    values.push_back(value);
+  std::vector<float> values(static_cast<std::size_t>(expected_length));
+  tensor::read_row(view, 0, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) throw tensor_error(name, "element {} is {}; damaged file?", i, values[i]);
   }
   return values;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/range.h"
 #include "nn/slot_choice.h"
 
 namespace tagalong::nn {
@@ -80,14 +81,14 @@ void DsaIndexer::score(const Context& context, const AttentionRows& rows, std::s
                        const cache::KvStore& kv, int plane, DsaWorkspace& workspace) const {
   constexpr int kTasksPerThread = 2;  // so that unequal lengths even out
   const int run_count = static_cast<int>(runs.size());
-  const int parts = (kTasksPerThread * context.pool.size() + run_count - 1) / run_count;
+  const int parts = base::pieces_of(kTasksPerThread * context.pool.size(), run_count);
   context.pool.run(run_count * parts, [&](int task, int worker) {
     const RowRun run = runs[static_cast<std::size_t>(task / parts)];
     DsaWorkspace::List& list = workspace.lists[static_cast<std::size_t>(task / parts)];
     std::int32_t last = 0;
     for (int r = run.first; r < run.first + run.count; ++r) last = std::max(last, rows.positions[r]);
     const int blocks = (last + kernels::kAttentionBlock) / kernels::kAttentionBlock;
-    const int blocks_per_part = (blocks + parts - 1) / parts;
+    const int blocks_per_part = base::pieces_of(blocks, parts);
     const int begin = task % parts * blocks_per_part * kernels::kAttentionBlock;
     const int end = std::min(last + 1, begin + blocks_per_part * kernels::kAttentionBlock);
     if (begin >= end) return;

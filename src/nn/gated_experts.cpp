@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/range.h"
 #include "nn/tile.h"
 
 namespace tagalong::nn {
@@ -24,18 +25,17 @@ std::array<float*, kMaxRows> pointers(TileOut& out) {
 // Tasks of a worker in the second phase where idle ones may take some.
 constexpr int kStealableTasks = 4;
 
-int divide_up(int a, int b) { return (a + b - 1) / b; }
-
 // The setting, or what it leaves open: a worker's whole share. Every task visits all groups and reads the
 // activations of all their rows, of which the weights read since the last task have left none in the second
 // cache.
 int project_tiles(const Context& context, int hidden) {
   const kernels::Tuning& tuning = context.tuning;
   if (tuning.project_tiles > 0) return tuning.project_tiles;
-  const int share = divide_up(hidden / kRowTile, context.pool.size());
-  const int tasks = std::max(divide_up(share, kernels::kMaxTaskTiles),
+  const int workers = tuning.project_workers > 0 ? tuning.project_workers : context.pool.size();
+  const int share = base::pieces_of(hidden / kRowTile, workers);
+  const int tasks = std::max(base::pieces_of(share, kernels::kMaxTaskTiles),
                              tuning.schedule == base::Schedule::kStatic ? 1 : kStealableTasks);
-  return divide_up(share, tasks);
+  return base::pieces_of(share, tasks);
 }
 
 // One call of apply_gated_experts: what its tasks share.

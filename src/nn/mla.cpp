@@ -53,13 +53,14 @@ void Mla::absorb(const tensor::WeightView& kv_b, const kernels::Packing& packing
   packing.run(config.heads, [&](int h, int) {
     std::vector<float> keys(area(config.kv_lora, config.nope));
     std::vector<float> values(area(config.v, config.kv_lora));
-    for (int c = 0; c < config.kv_lora; ++c) {
-      for (int n = 0; n < config.nope; ++n) {
-        keys[area(c, config.nope) + n] = tensor::weight_at(kv_b, h * head_rows + n, c);
-      }
-      for (int n = 0; n < config.v; ++n) {
-        values[area(n, config.kv_lora) + c] = tensor::weight_at(kv_b, h * head_rows + config.nope + n, c);
-      }
+    std::vector<float> row(static_cast<std::size_t>(config.kv_lora));
+    for (int n = 0; n < config.nope; ++n) {
+      tensor::read_row(kv_b, h * head_rows + n, row);
+      for (int c = 0; c < config.kv_lora; ++c) keys[area(c, config.nope) + n] = row[c];
+    }
+    for (int n = 0; n < config.v; ++n) {
+      tensor::read_row(kv_b, h * head_rows + config.nope + n,
+                       {values.data() + area(n, config.kv_lora), row.size()});
     }
     key_up[h] = {keys, config.kv_lora, config.nope, format, alone};
     value_up[h] = {values, config.v, config.kv_lora, format, alone};

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/range.h"
 
 namespace tagalong::nn {
 
@@ -26,8 +27,6 @@ constexpr int kPartsPerWorker = 8;
 constexpr int kFoldValues = 4096;
 
 std::size_t area(std::size_t a, int b) { return a * static_cast<std::size_t>(b); }
-
-int pieces_of(int whole, int piece) { return (whole + piece - 1) / piece; }
 
 // Floats of one row's sums.
 std::size_t sums_width(int heads, int dim) { return area(area(1, heads), dim + 2); }
@@ -120,7 +119,7 @@ PartedAttention::Unit PartedAttention::unit(int index) const {
 int PartedAttention::parts(const RowRun& run) const {
   int most = 0;
   for (int m = 0; m < run.count; ++m) most = std::max(most, positions(run.first + m));
-  return pieces_of(most, kAttentionPart);
+  return base::pieces_of(most, kAttentionPart);
 }
 
 AttentionSums PartedAttention::total(int row, int head) const {
@@ -217,9 +216,9 @@ bool PartedAttention::cut() {
   // Whole runs do if the largest is no more than what one of the wanted tasks should be.
   const bool in_parts = all_parts > runs_ && std::int64_t{most} * wanted > work * shape_.kv_heads;
   const int tasks = shape_.kv_heads * (in_parts ? all_parts : runs_);
-  const int pieces = std::clamp(wanted / tasks, 1, pieces_of(heads_, kLeastHeads));
-  heads_ = std::min(shape_.group(), pieces_of(pieces_of(heads_, pieces), kHeadStep) * kHeadStep);
-  pieces_ = pieces_of(shape_.group(), heads_);
+  const int pieces = std::clamp(wanted / tasks, 1, base::pieces_of(heads_, kLeastHeads));
+  heads_ = std::min(shape_.group(), base::pieces_of(base::pieces_of(heads_, pieces), kHeadStep) * kHeadStep);
+  pieces_ = base::pieces_of(shape_.group(), heads_);
   return in_parts;
 }
 
@@ -259,7 +258,7 @@ void PartedAttention::run_parts() const {
   const std::size_t slot = area(sums_width(heads_, shape_.dim), most_rows);
   const int slots = static_cast<int>(workspace_.parts_.size() / slot);
   const int fold_heads = std::max(1, kFoldValues / shape_.dim);
-  const int folds = pieces_of(heads_, fold_heads);
+  const int folds = base::pieces_of(heads_, fold_heads);
   for (int first = 0; first < tasks; first += slots) {
     const int end = std::min(tasks, first + slots);
     const auto sums_of = [&](int task) { return workspace_.parts_.data() + area(slot, task - first); };

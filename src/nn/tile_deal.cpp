@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/range.h"
 
 namespace tagalong::nn {
 
@@ -17,7 +18,7 @@ void TileDeal::start(int matrices) {
 void TileDeal::add(int matrix, base::Range share) {
   if (share.size() == 0) return;
   room_[static_cast<std::size_t>(used_++)] = {tasks_, {matrix, share.begin, share.end}};
-  tasks_ += (share.size() + most_ - 1) / most_;
+  tasks_ += base::pieces_of(share.size(), most_);
 }
 
 TileDeal::Piece TileDeal::piece(int task) const {

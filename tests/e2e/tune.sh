@@ -29,12 +29,12 @@ grep -q 'first start' "$folder/err" && fail "the second start measures again"
 cmp -s "$(file)" "$folder/kept" || fail "the second start writes"
 [ "$(TAGALONG_TUNE=off story)" = "$first" ] || fail "TAGALONG_TUNE is not read"
 
-expect 0 '^ +16 .* (default|[a-z_]+=)' tune "$model" --show
+expect 0 '^ +16 .* (default|([a-z_]+=[a-z0-9]+,?)+)$' tune "$model" --show
 expect 0 'huge pages: ' tune "$model" --export "$folder/exported"
 rm "$(file)"
-expect 0 '^ +16 .* (default|[a-z_]+=)' tune "$model" --import "$folder/exported"
+expect 0 '^ +16 .* (default|([a-z_]+=[a-z0-9]+,?)+)$' tune "$model" --import "$folder/exported"
 [ -f "$(file)" ] || fail "--import stores nothing"
-expect 0 '^ +64 .* (default|[a-z_]+=)' tune "$model"
+expect 0 '^ +64 .* (default|([a-z_]+=[a-z0-9]+,?)+)$' tune "$model"
 expect 1 'no such file' tune "$model" --import "$folder/none"
 expect 2 '' tune "$model" --quick --show
 expect 2 'tune' run "$model" -p x --tune always

@@ -141,6 +141,7 @@ void quantized_rows(const QuantizedTile& t) {
           sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(x[m][g].scale), sums[s][m]);
         }
       }
+      // The next stream reads the activations anew: there is no room for what this one has broadcast.
       KERNEL_UNROLL
       for (int m = 0; m < kRows; ++m) KERNEL_FORGET(x[m]);
     }
