@@ -50,9 +50,14 @@ void write_codes(const WeightView& w, std::int64_t first, int r, std::uint32_t f
   }
 }
 
+// A scale of 1 in e4m3. No packed scale is zero, so that kernels may add an activation's exponent to it.
+constexpr int kNvfp4One = 0x38;
+
 void write_nvfp4(const WeightView& w, int tile, int block, std::byte* out) {
+  std::memset(out, kNvfp4One, 64);
   for_each_group(w, tile, block * kNvfp4Inputs, kNvfp4Inputs, [&](int r, std::int64_t first, int group) {
     const std::byte scale = w.scales.block[first / tensor::kNvfp4Group];
+    if ((scale & std::byte{0x7F}) == std::byte{0}) return;  // zeros with a scale of 1, as padding
     // The kernels know no negative scale: its sign moves into the values.
     const std::uint32_t flip = (scale & std::byte{0x80}) != std::byte{0} ? 0x88888888U : 0U;
     out[group * kRowTile + r] = scale & std::byte{0x7F};

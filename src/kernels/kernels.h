@@ -9,8 +9,10 @@
 // AVX-512 agree to the last bit in every kernel, float and integer alike.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace tagalong::kernels {
@@ -35,11 +37,26 @@ inline constexpr std::int32_t kCodeOffset = 16;  // added to e2m1 codes to make 
 // How finely activations are rounded before a product of whole numbers: the operator's choice, and the only
 // one that changes numbers. Never chosen by batch size or tuner.
 enum class Compute : std::uint8_t {
-  kFast,      // 8 bits: steps of a 127th of the group's largest magnitude
-  kAccurate,  // 15 bits, as two planes of 8: steps of a 16256th
+  kFast,      // 8 bits: the group's largest magnitude is 64 to 127 steps
+  kAccurate,  // 15 bits, as two planes of 8: 8,192 to 16,319 steps
 };
 
-constexpr float largest_code(Compute compute) { return compute == Compute::kFast ? 127.0F : 16256.0F; }
+// A group of activations whose largest magnitude is below it counts as zero. So the product of any other
+// group's scale with the value of an e4m3 code other than zero, times 2^-8, is a normal number.
+inline constexpr float kSmallestActivation = 0x1p-96F;
+
+// The scale of a group of activations whose largest magnitude has these bits: the least power of two of which
+// it is no more than 127 (16,319) when rounded, 1 where the group counts as zero, NaN with its sign set where
+// the magnitude is none or infinite. A power of two, because its product with a weight's scale is then no
+// more than an addition of exponents, which multipliers that are busy with weights leave to other units.
+constexpr float group_scale(std::uint32_t magnitude_bits, Compute compute) {
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  constexpr std::uint32_t kRounding = 0x10200;  // from 1.9921265 on (16,319.5 / 8,192) the next power of two
+  if (magnitude_bits >= kExponent) return -std::numeric_limits<float>::quiet_NaN();
+  if (magnitude_bits < std::bit_cast<std::uint32_t>(kSmallestActivation)) return 1.0F;
+  const std::uint32_t power = (magnitude_bits + kRounding) & kExponent;
+  return std::bit_cast<float>(power - ((compute == Compute::kFast ? 6U : 13U) << 23));
+}
 
 // Sixteen activations as whole numbers with one scale: x ~ q * scale, where q is values, or
 // 128 * values + low in the accurate class. A quantised row is a sequence of such groups, padded with zeros
@@ -51,7 +68,7 @@ template <>
 struct QuantizedGroup<Compute::kFast> {
   std::int8_t values[kGroup];
   std::int32_t correction;  // -kCodeOffset * sum of q
-  float scale;
+  float scale;              // group_scale()
 };
 template <>
 struct QuantizedGroup<Compute::kAccurate> {
@@ -138,15 +155,15 @@ struct Kernels {
   // Sums of up to kFp8Inputs inputs as above, weights 2^-8 of their value, each sum times its packed factor
   // and added to those before, fused.
   void (*fp8_tile)(const FloatTile&);
-  // For each group of 16 inputs the exact sum of whole products, as float, times the weight's scale, times
-  // the activation's scale and added to the groups before, fused.
+  // For each group of 16 inputs the exact sum of whole products, as float, times the product of the weight's
+  // scale and the activation's, and added to the groups before, fused.
   void (*nvfp4_tile)(const QuantizedTile&);
   void (*mxfp4_tile)(const QuantizedTile&);
   void (*q8_tile)(const QuantizedTile&);
 
   // Quantises x[0..n), n a multiple of 16, to n / 16 groups of the table's class. A group whose largest
-  // magnitude is below 2^-112 becomes zero; a group with a NaN or an infinity gets the scale NaN, so that the
-  // result shows it.
+  // magnitude is below kSmallestActivation becomes zero; a group with a NaN or an infinity gets the scale
+  // NaN, so that the result shows it.
   void (*quantize)(const float* x, int n, std::byte* out);
 
   // out = x * (1 / sqrt(mean(x^2) + eps)) * weight. out may be x. n is a multiple of 16 in all row kernels.

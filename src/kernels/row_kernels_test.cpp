@@ -17,7 +17,7 @@ namespace {
 TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
   std::vector<float> x = normals(96, 4);
   for (int i = 16; i < 32; ++i) x[i] = 0;
-  for (int i = 32; i < 48; ++i) x[i] = 1e-38F;
+  for (int i = 32; i < 48; ++i) x[i] = std::nextafter(kSmallestActivation, 0.0F);
   x[50] = std::numeric_limits<float>::infinity();
   x[70] = std::numeric_limits<float>::quiet_NaN();
   x[80] = 3e38F;
@@ -26,17 +26,19 @@ TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
     for (const Kernels* kernels : tested_kernels(compute)) {
       const Quantized q = quantize(*kernels, x);
       for (std::size_t i = 0; i < 16; ++i) {
-        // Half a step; dividing, scaling back and multiplying here round three times.
+        // Half a step and no more: powers of two scale without rounding.
         const float scale = q.group(0).scale;
-        const float bound = scale * 0.5F + std::fabs(x[i]) * 3 * kEps;
-        EXPECT_NEAR(static_cast<float>(q.code(i)) * scale, x[i], bound);
+        EXPECT_LE(std::fabs(static_cast<float>(q.code(i)) * scale - x[i]), scale * 0.5F);
       }
-      EXPECT_EQ(q.group(1).scale, 0.0F);
-      EXPECT_EQ(q.group(2).scale, 0.0F);
-      EXPECT_TRUE(std::isnan(q.group(3).scale));
-      EXPECT_TRUE(std::isnan(q.group(4).scale));
-      EXPECT_EQ(q.group(5).values[0], 127);
-      EXPECT_EQ(q.group(5).low[0], 0);
+      for (const std::size_t g : {1, 2}) {
+        EXPECT_EQ(q.group(g).scale, 1.0F);
+        EXPECT_EQ(q.group(g).correction, 0);
+      }
+      for (const std::size_t g : {3, 4}) {
+        EXPECT_TRUE(std::isnan(q.group(g).scale) && std::signbit(q.group(g).scale));
+      }
+      EXPECT_EQ(q.group(5).scale, compute == Compute::kFast ? 0x1p121F : 0x1p114F);
+      EXPECT_EQ(q.code(80), compute == Compute::kFast ? 113 : 14444);  // 3e38 in such steps
       for (std::size_t g = 0; g < 6; ++g) {
         int sum = 0;
         for (std::size_t i = 0; i < 16; ++i) sum += q.code(g * 16 + i);
@@ -47,11 +49,34 @@ TEST(Kernels, QuantisingKeepsHalfAStepAndShowsWhatIsNotFinite) {
   }
 }
 
+TEST(Kernels, ScalesAreTheLeastPowersOfTwoThatLeaveRoom) {
+  struct Case {
+    Compute compute;
+    float largest;
+    float scale;
+    int code;
+  };
+  const float below = std::nextafter(16319.5F, 0.0F);
+  for (const Case& c :
+       {Case{Compute::kFast, 64, 1, 64}, Case{Compute::kFast, 63.7F, 0.5F, 127},
+        Case{Compute::kFast, 127.49F, 1, 127}, Case{Compute::kFast, 127.5F, 2, 64},
+        Case{Compute::kFast, -0x1p-96F, 0x1p-102F, -64}, Case{Compute::kAccurate, 8192, 1, 8192},
+        Case{Compute::kAccurate, below, 1, 16319}, Case{Compute::kAccurate, 16319.5F, 2, 8160}}) {
+    std::vector<float> x(16, c.largest / 3);
+    x[7] = c.largest;
+    for (const Kernels* kernels : tested_kernels(c.compute)) {
+      const Quantized q = quantize(*kernels, x);
+      EXPECT_EQ(q.group(0).scale, c.scale) << kernels->name << " " << c.largest;
+      EXPECT_EQ(q.code(7), c.code) << kernels->name << " " << c.largest;
+    }
+  }
+}
+
 TEST(Kernels, TwoPlanesHoldEveryCode) {
   // A group whose largest value makes the step 1: each whole number is its own code.
-  for (int code = -16256; code <= 16256; code += 7) {
+  for (int code = -16319; code <= 16319; code += 7) {
     std::vector<float> x(16, static_cast<float>(code));
-    x[15] = 16256.0F;
+    x[15] = 16319.0F;
     for (const Kernels* kernels : tested_kernels(Compute::kAccurate)) {
       EXPECT_EQ(quantize(*kernels, x).code(0), code) << kernels->name;
     }

@@ -102,8 +102,8 @@ TEST(GatedExperts, SumsTheWeightedNetworksOfEachRow) {
       }
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
-      // Plain formats: a chain of 48, then 96 roundings. NVFP4: the two roundings to int8 of at most half a
-      // step in 127, seen against the sum of magnitudes with the room of gate's and up's product.
+      // Plain formats: a chain of 48, then 96 roundings. NVFP4: the two roundings to int8 by at most a
+      // 127th of the largest, seen against the sum of magnitudes with the room of gate's and up's product.
       const double relative = format == Format::kNVFP4 ? 0.05 : 200 * 0x1p-24;
       EXPECT_NEAR(out[i], expected[i], relative * (size[i] + 1e-3))
           << tensor::format_name(format) << " " << i;

@@ -7,7 +7,7 @@
 `ids` writes the first tokens of an evaluation text, as numbers separated by spaces. LOGITS.bin is
 raw float32 [tokens, vocabulary]. transformers runs in float32 on the dequantised weights.
 
-The binary multiplies NVFP4 experts with activations rounded to eight bits, one scale for sixteen.
+The binary multiplies NVFP4 experts with activations rounded to eight bits, one power of two for sixteen.
 What that rounding does to the model is found by doing the same to the inputs of transformers' own
 experts. The binary may be twice as far from plain transformers: twice in the logits, four times in
 the KL divergence, which is quadratic in the error. The cache in float32 leaves that rounding the only one.
@@ -42,8 +42,10 @@ def write_ids(model_dir, out, count):
 
 
 def round_to_int8(x):
+    """In groups of 16, in the least power of two of which the largest magnitude is at most 127 when rounded."""
     groups = x.unflatten(-1, (-1, GROUP))
-    scales = groups.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny) / 127
+    steps = groups.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny) / 127.496
+    scales = torch.exp2(steps.log2().ceil())
     return ((groups / scales).round() * scales).flatten(-2)
 
 

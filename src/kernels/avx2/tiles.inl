@@ -124,8 +124,8 @@ inline void add_stretch(const QuantizedTile& t, const Stretch& stretch, int part
           } else {
             dot = Block::add_products(dot, w, group->values);
           }
-          const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(dot), scale);
-          sums[s][m] = _mm256_fmadd_ps(scaled, _mm256_set1_ps(group->scale), sums[s][m]);
+          const __m256 factor = _mm256_mul_ps(scale, _mm256_set1_ps(group->scale));
+          sums[s][m] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), factor, sums[s][m]);
         }
       }
     }

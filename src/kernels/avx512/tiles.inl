@@ -43,6 +43,7 @@ struct Nvfp4Block {
   static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
     decode_group(block + 64 + g * 128, table, w);
   }
+  static constexpr bool kNormalScales = true;
   // Sixteen e4m3 scales, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
   static __m512 scales(const std::byte* block, int g) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g * kRowTile));
@@ -57,6 +58,7 @@ struct Mxfp4Block {
   static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
     decode_group(block + 64 + g * 128, table, w);
   }
+  static constexpr bool kNormalScales = false;
   static __m512 scales(const std::byte* block, int g) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(codes), 23));
@@ -73,6 +75,7 @@ struct Q8Block {
     for (int q = 0; q < 4; ++q)
       w[q] = _mm512_xor_si512(_mm512_loadu_si512(block + 64 + g * 256 + q * 64), flip);
   }
+  static constexpr bool kNormalScales = false;
   static __m512 scales(const std::byte* block, int g) {
     return _mm512_cvtph_ps(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + g / 2 * 2 * kRowTile)));
@@ -91,8 +94,28 @@ inline void add_products(const __m512i (&w)[4], const XOf& x_of, __m512i (&sums)
   }
 }
 
+// The bits of a float, which a power of two's bits less those of one multiply if that is all normal numbers.
+inline constexpr std::int32_t kOneBits = 0x3F800000;
+inline std::int32_t bits_of(float x) { return __builtin_bit_cast(std::int32_t, x); }
+
+// A tile row by row: of more than kFewRows rows, one of which has a group that is not finite.
+template <typename Block, Compute kCompute, int kStreams>
+__attribute__((noinline)) void quantized_row_by_row(const QuantizedTile& t) {
+  for (int m = 0; m < t.rows; ++m) {
+    QuantizedTile row = t;
+    row.x = t.x + m;
+    for (int s = 0; s < kStreams; ++s) row.y[s] = t.y[s] + m;
+    row.rows = 1;
+    row.ahead = {};
+    quantized_rows<Block, kCompute, kStreams, 1>(row);
+  }
+}
+
 template <typename Block, Compute kCompute, int kStreams, int kRows>
 void quantized_rows(const QuantizedTile& t) {
+  // With many rows the multipliers are busy with weights, and exponents are added by other units.
+  constexpr bool kAddsExponents = Block::kNormalScales && kRows > kFewRows;
+  std::int32_t signs = 0;  // negative if a scale of an activation is NaN, which addition does not pass on
   using Group = QuantizedGroup<kCompute>;
   constexpr int kStep = kStreams * Block::kBytes;
   const __m512i table = nibble_table();
@@ -117,6 +140,7 @@ void quantized_rows(const QuantizedTile& t) {
         __m512i w[4];
         Block::decode(block, g, table, w);
         const __m512 scale = Block::scales(block, g);
+        const __m512i exponents = _mm512_sub_epi32(_mm512_castps_si512(scale), _mm512_set1_epi32(kOneBits));
         const auto correction = [&x, g](int m) {
           return _mm512_set1_epi32(x[m][g].correction * (Block::kOffset / kCodeOffset));
         };
@@ -137,8 +161,15 @@ void quantized_rows(const QuantizedTile& t) {
         }
         KERNEL_UNROLL
         for (int m = 0; m < kRows; ++m) {
-          const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[m]), scale);
-          sums[s][m] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(x[m][g].scale), sums[s][m]);
+          __m512 factor;
+          if constexpr (kAddsExponents) {
+            factor = _mm512_castsi512_ps(
+                _mm512_add_epi32(exponents, _mm512_set1_epi32(bits_of(x[m][g].scale))));
+            if (s == 0) signs |= bits_of(x[m][g].scale);
+          } else {
+            factor = _mm512_mul_ps(scale, _mm512_set1_ps(x[m][g].scale));
+          }
+          sums[s][m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[m]), factor, sums[s][m]);
         }
       }
       // The next stream reads the activations anew: there is no room for what this one has broadcast.
@@ -148,6 +179,7 @@ void quantized_rows(const QuantizedTile& t) {
     KERNEL_UNROLL
     for (int m = 0; m < kRows; ++m) x[m] += Block::kGroups;
   }
+  if (signs < 0) return quantized_row_by_row<Block, kCompute, kStreams>(t);
   KERNEL_UNROLL
   for (int s = 0; s < kStreams; ++s) {
     KERNEL_UNROLL

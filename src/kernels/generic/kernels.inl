@@ -118,12 +118,10 @@ void fp8_tile(const FloatTile& t) {
 
 template <Compute kCompute>
 inline void quantize_group(Vec v, QuantizedGroup<kCompute>* group) {
-  constexpr float kLargest = largest_code(kCompute);
   const std::uint32_t largest = largest_magnitude_bits(v);
-  const bool finite = largest < 0x7F800000U;
-  const auto magnitude = __builtin_bit_cast(float, largest);
-  const bool zero = magnitude < 0x1p-112F;
-  const Vec scaled = finite && !zero ? v * broadcast(kLargest / magnitude) : broadcast(0.0F);
+  group->scale = group_scale(largest, kCompute);
+  const bool counts = __builtin_bit_cast(float, largest) >= kSmallestActivation && largest < 0x7F800000U;
+  const Vec scaled = counts ? v * broadcast(1.0F / group->scale) : broadcast(0.0F);
   std::int32_t sum;
   if constexpr (kCompute == Compute::kFast) {
     sum = store_int8(group->values, scaled);
@@ -131,7 +129,6 @@ inline void quantize_group(Vec v, QuantizedGroup<kCompute>* group) {
     sum = store_planes(group->values, group->low, scaled);
   }
   group->correction = -kCodeOffset * sum;
-  group->scale = !finite ? __builtin_nanf("") : zero ? 0.0F : magnitude / kLargest;
 }
 
 template <Compute kCompute>

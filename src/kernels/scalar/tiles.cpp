@@ -87,7 +87,7 @@ float sum_of_row(const QuantizedTile& t, int stream, const QuantizedGroup<kCompu
     for (int g = 0; g < Block::kGroups; ++g) {
       int dot = 0;
       for (int k = 0; k < kGroup; ++k) dot += Block::weight_at(block, g, k, r) * code_at(*x, k);
-      sum = std::fma(static_cast<float>(dot) * Block::scale_at(block, g, r), x->scale, sum);
+      sum = std::fma(static_cast<float>(dot), Block::scale_at(block, g, r) * x->scale, sum);
       ++x;
     }
   }
@@ -161,20 +161,18 @@ void q8_tile(const QuantizedTile& t) {
 
 template <Compute kCompute>
 void quantize(const float* x, int n, std::byte* out) {
-  constexpr float kLargest = largest_code(kCompute);
   auto* group = reinterpret_cast<QuantizedGroup<kCompute>*>(out);
   for (int g = 0; g < n / kGroup; ++g, ++group) {
     std::uint32_t largest = 0;
     for (int i = 0; i < kGroup; ++i) {
       largest = std::max(largest, std::bit_cast<std::uint32_t>(x[g * kGroup + i]) & 0x7FFFFFFFU);
     }
-    const bool finite = largest < 0x7F800000U;
-    const auto magnitude = std::bit_cast<float>(largest);
-    const bool zero = magnitude < 0x1p-112F;
-    const float factor = finite && !zero ? kLargest / magnitude : 0.0F;
+    group->scale = group_scale(largest, kCompute);
+    const bool counts = std::bit_cast<float>(largest) >= kSmallestActivation && !std::isnan(group->scale);
     std::int32_t sum = 0;
     for (int i = 0; i < kGroup; ++i) {
-      const auto q = finite ? static_cast<std::int32_t>(std::nearbyint(x[g * kGroup + i] * factor)) : 0;
+      const auto q =
+          counts ? static_cast<std::int32_t>(std::nearbyint(x[g * kGroup + i] * (1.0F / group->scale))) : 0;
       std::int32_t high = q;
       if constexpr (kCompute == Compute::kAccurate) {
         high = (q + 64) >> 7;  // the nearest multiple of 128, ties up
@@ -183,7 +181,6 @@ void quantize(const float* x, int n, std::byte* out) {
       group->values[i] = static_cast<std::int8_t>(high);
       sum += q;
     }
-    group->scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0F : magnitude / kLargest;
     group->correction = -kCodeOffset * sum;
   }
 }
