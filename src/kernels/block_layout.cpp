@@ -1,10 +1,12 @@
 #include "kernels/block_layout.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 
 #include "kernels/kernels.h"
+#include "kernels/nvfp4_head.h"
 #include "tensor/formats/mxfp4.h"
 #include "tensor/formats/nvfp4.h"
 #include "tensor/formats/q8.h"
@@ -50,29 +52,55 @@ void write_codes(const WeightView& w, std::int64_t first, int r, std::uint32_t f
   }
 }
 
-// A scale of 1 in e4m3. No packed scale is zero, so that kernels may add an activation's exponent to it.
-constexpr int kNvfp4One = 0x38;
-
-void write_nvfp4(const WeightView& w, int tile, int block, std::byte* out) {
-  std::memset(out, kNvfp4One, 64);
+// The scales of an NVFP4 block without their signs. Zeros, whose weights are zero whatever their codes, and
+// padding take the least of the others, or 1.
+Nvfp4Scales scales_of(const WeightView& w, int tile, int block) {
+  Nvfp4Scales scales{};
   for_each_group(w, tile, block * kNvfp4Inputs, kNvfp4Inputs, [&](int r, std::int64_t first, int group) {
     const std::byte scale = w.scales.block[first / tensor::kNvfp4Group];
-    if ((scale & std::byte{0x7F}) == std::byte{0}) return;  // zeros with a scale of 1, as padding
+    scales[group * kRowTile + r] = std::to_integer<std::uint8_t>(scale & std::byte{0x7F});
+  });
+  constexpr std::uint8_t kOne = 0x38;
+  std::uint8_t least = 0;
+  for (const std::uint8_t scale : scales) {
+    if (scale != 0 && (least == 0 || scale < least)) least = scale;
+  }
+  std::replace(scales.begin(), scales.end(), std::uint8_t{0}, least == 0 ? kOne : least);
+  return scales;
+}
+
+std::size_t behind_nvfp4(const WeightView& w, int tile, int block) {
+  return fit_five_bits(scales_of(w, tile, block)) ? 0 : sizeof(Nvfp4Scales);
+}
+
+void write_nvfp4(const WeightView& w, int tile, int block, const BlockPlace& place) {
+  auto& head = *reinterpret_cast<Nvfp4Head*>(place.head);
+  const Nvfp4Scales scales = scales_of(w, tile, block);
+  if (fit_five_bits(scales)) {
+    write_short(scales, head);
+  } else {
+    write_plain(static_cast<std::uint32_t>(place.offset / sizeof(scales)), head);
+    std::memcpy(place.behind, scales.data(), sizeof(scales));
+  }
+  for_each_group(w, tile, block * kNvfp4Inputs, kNvfp4Inputs, [&](int r, std::int64_t first, int group) {
+    const std::byte scale = w.scales.block[first / tensor::kNvfp4Group];
+    if ((scale & std::byte{0x7F}) == std::byte{0}) return;
     // The kernels know no negative scale: its sign moves into the values.
     const std::uint32_t flip = (scale & std::byte{0x80}) != std::byte{0} ? 0x88888888U : 0U;
-    out[group * kRowTile + r] = scale & std::byte{0x7F};
-    write_codes(w, first, r, flip, out + 64 + group * 128);
+    write_codes(w, first, r, flip, place.block + group * 128);
   });
 }
 
-void write_mxfp4(const WeightView& w, int tile, int block, std::byte* out) {
+void write_mxfp4(const WeightView& w, int tile, int block, const BlockPlace& place) {
+  std::byte* const out = place.block;
   for_each_group(w, tile, block * kMxfp4Inputs, kMxfp4Inputs, [&](int r, std::int64_t first, int group) {
     out[group / 2 * kRowTile + r] = w.scales.block[first / tensor::kMxfp4Group];
     write_codes(w, first, r, 0, out + 64 + group * 128);
   });
 }
 
-void write_q8(const WeightView& w, int tile, int block, std::byte* out) {
+void write_q8(const WeightView& w, int tile, int block, const BlockPlace& place) {
+  std::byte* const out = place.block;
   for_each_group(w, tile, block * kQ8Inputs, kQ8Inputs, [&](int r, std::int64_t first, int group) {
     std::memcpy(out + (group / 2 * kRowTile + r) * 2, w.scales.block + first / tensor::kQ8Group * 2, 2);
     for (int line = 0; line < 4; ++line) {
@@ -84,9 +112,10 @@ void write_q8(const WeightView& w, int tile, int block, std::byte* out) {
 // The kernels read e2m1 values doubled, and an e4m3 scale as if it were the fraction and exponent of a
 // binary16, which is 2^-8 times its value: NVFP4's sums come out 2^-7 too small, MXFP4's twice too large.
 constexpr std::array<BlockLayout, 3> kLayouts{{
-    {Format::kNVFP4, tensor::kNvfp4Group, kNvfp4Inputs, kNvfp4Bytes, 128.0F, write_nvfp4},
-    {Format::kMXFP4, tensor::kMxfp4Group, kMxfp4Inputs, kMxfp4Bytes, 0.5F, write_mxfp4},
-    {Format::kQ8, tensor::kQ8Group, kQ8Inputs, kQ8Bytes, 1.0F, write_q8},
+    {Format::kNVFP4, tensor::kNvfp4Group, kNvfp4Inputs, kNvfp4HeadBytes, kNvfp4Bytes, 128.0F, behind_nvfp4,
+     write_nvfp4},
+    {Format::kMXFP4, tensor::kMxfp4Group, kMxfp4Inputs, 0, kMxfp4Bytes, 0.5F, nullptr, write_mxfp4},
+    {Format::kQ8, tensor::kQ8Group, kQ8Inputs, 0, kQ8Bytes, 1.0F, nullptr, write_q8},
 }};
 
 }  // namespace

@@ -22,9 +22,10 @@ inline constexpr int kRowTile = 16;  // weight rows (output features) of one pac
 inline constexpr int kMaxRows = 8;   // activation rows of one tile call; more would spill registers
 inline constexpr int kGroup = 16;    // activations that share one scale
 
-// A packed block of each quantised format: input features and bytes (packed_matrix.h tells the layout).
+// A packed block of each quantised format: input features and bytes (block_layout.h tells the layout).
 inline constexpr int kNvfp4Inputs = 64;
-inline constexpr int kNvfp4Bytes = 576;  // a line of 64 scales, eight lines of nibbles
+inline constexpr int kNvfp4HeadBytes = 41;  // 64 scales (nvfp4_head.h)
+inline constexpr int kNvfp4Bytes = 512;     // eight lines of nibbles
 inline constexpr int kMxfp4Inputs = 128;
 inline constexpr int kMxfp4Bytes = 1088;  // a line of 64 scales, sixteen lines of nibbles
 inline constexpr int kQ8Inputs = 64;
@@ -33,6 +34,12 @@ inline constexpr int kFp8Inputs = 128;
 inline constexpr int kFp8ScaleBytes = 64;        // a line of 16 factors, then 16 bytes for each input
 inline constexpr int kQuantizedPadding = 128;    // quantised rows are whole blocks of every format
 inline constexpr std::int32_t kCodeOffset = 16;  // added to e2m1 codes to make them unsigned
+
+// Heads of blocks lie before all blocks of a tile, in whole lines: so many bytes for heads of head_bytes
+// each.
+constexpr std::size_t heads_bytes(int blocks, int head_bytes) {
+  return (static_cast<std::size_t>(blocks) * static_cast<std::size_t>(head_bytes) + 63) / 64 * 64;
+}
 
 // How finely activations are rounded before a product of whole numbers: the operator's choice, and the only
 // one that changes numbers. Never chosen by batch size or tuner.
@@ -59,9 +66,9 @@ constexpr float group_scale(std::uint32_t magnitude_bits, Compute compute) {
 }
 
 // Sixteen activations as whole numbers with one scale: x ~ q * scale, where q is values, or
-// 128 * values + low in the accurate class. A quantised row is a sequence of such groups, padded with zeros
-// to a multiple of kQuantizedPadding activations. One sequence, because a tile of eight rows has registers
-// for eight addresses, not for one of each field.
+// 128 * values + low in the accurate class. A quantised row is a sequence of such groups, padded with groups
+// of zeros to a multiple of kQuantizedPadding activations. One sequence, because a tile of eight rows has
+// registers for eight addresses, not for one of each field.
 template <Compute>
 struct QuantizedGroup;
 template <>
@@ -104,7 +111,7 @@ struct FloatTile {
 // Quantised weights times quantised activations. `streams` = 2 means superblocks of two matrices alternate
 // (gate, up): both are computed in one pass over the weights.
 struct QuantizedTile {
-  const std::byte* weights;   // packed superblocks
+  const std::byte* weights;   // heads, packed superblocks, and what heads refer to
   int superblocks;            // of one matrix
   int streams;                // 1 or 2
   float scales[2];            // per stream: factor of the result

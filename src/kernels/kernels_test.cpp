@@ -46,9 +46,12 @@ struct RandomWeight {
     }
     if (format == Format::kNVFP4) {
       scales.resize(elements / 16);
-      // Every code but NaN, negative scales and zero among them.
-      for (auto& b : scales)
-        b = static_cast<std::byte>((engine_() % 0x7F) | (engine_() % 8 == 0 ? 0x80U : 0U));
+      // Most within 32 of each other, so that a good part of the blocks needs its scales plain; in all every
+      // code but NaN, negative scales and zero.
+      for (auto& b : scales) {
+        const auto code = engine_() % 96 == 0 ? engine_() % 0x7F : 0x28 + engine_() % 32;
+        b = static_cast<std::byte>(code | (engine_() % 8 == 0 ? 0x80U : 0U));
+      }
     } else if (format == Format::kMXFP4) {
       scales.resize(elements / 32);
       for (auto& b : scales) b = static_cast<std::byte>(100 + engine_() % 40);

@@ -76,7 +76,7 @@ struct Plane {
 inline constexpr std::array kClasses{Compute::kFast, Compute::kAccurate};
 inline constexpr float kEps = 0x1p-24F;  // half a unit in the last place of fp32, relative
 
-// A row of activations in the groups of a class, padded as kernels want it.
+// A row of activations in the groups of a class, padded with zeros as kernels want it.
 struct Quantized {
   Compute compute;
   std::vector<std::byte> groups;
@@ -105,7 +105,9 @@ struct Quantized {
 inline Quantized quantize(const Kernels& kernels, const std::vector<float>& x) {
   const std::size_t padded = (x.size() + kQuantizedPadding - 1) / kQuantizedPadding * kQuantizedPadding;
   Quantized q{kernels.compute, std::vector<std::byte>(padded / kGroup * group_bytes(kernels.compute))};
-  kernels.quantize(x.data(), static_cast<int>(x.size()), q.groups.data());
+  std::vector<float> values = x;
+  values.resize(padded);
+  kernels.quantize(values.data(), static_cast<int>(padded), q.groups.data());
   return q;
 }
 

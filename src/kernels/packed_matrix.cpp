@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -101,18 +103,15 @@ int blocks_of(Format format, int inputs) {
   return layout == nullptr ? 0 : round_up(inputs, layout->inputs) / layout->inputs;
 }
 
-// Bytes of a tile of a matrix kept as `format`.
-std::size_t tile_size(Format format, int inputs) {
+// Bytes of a tile of some matrices kept as `format` side by side.
+std::size_t tile_size(Format format, int inputs, int matrices) {
   if (const BlockLayout* layout = block_layout(format)) {
-    return static_cast<std::size_t>(blocks_of(format, inputs)) * static_cast<std::size_t>(layout->bytes);
+    const int blocks = matrices * blocks_of(format, inputs);
+    return heads_bytes(blocks, layout->head_bytes) +
+           static_cast<std::size_t>(blocks) * static_cast<std::size_t>(layout->bytes);
   }
-  return format == Format::kFP8 ? fp8_tile_bytes(inputs) : float_tile_bytes(format, inputs);
-}
-
-// What lies together where two matrices alternate: a block, or a whole tile.
-std::size_t run_size(Format format, int inputs) {
-  const BlockLayout* layout = block_layout(format);
-  return layout == nullptr ? tile_size(format, inputs) : static_cast<std::size_t>(layout->bytes);
+  const std::size_t one = format == Format::kFP8 ? fp8_tile_bytes(inputs) : float_tile_bytes(format, inputs);
+  return static_cast<std::size_t>(matrices) * one;
 }
 
 float sum_factor(const WeightView& weight) {
@@ -120,16 +119,37 @@ float sum_factor(const WeightView& weight) {
   return layout == nullptr ? 1.0F : weight.scales.tensor * layout->sum_factor;
 }
 
-// Tile `t` of the weight to `out`, which is zero. Its blocks begin `step` bytes apart.
-void pack_tile(const WeightView& weight, int t, std::size_t step, std::byte* out) {
+// Which of some matrices side by side is packed: their blocks alternate, or without blocks their tiles.
+struct Side {
+  int index = 0;
+  int matrices = 1;
+  std::size_t behind = 0;  // bytes behind the tile's blocks that others have taken
+};
+
+// Tile `t` of the weight to the tile at `out`, which is zero. Returns how many bytes behind its blocks are
+// taken.
+std::size_t pack_tile(const WeightView& weight, int t, std::byte* out, const Side& side = {}) {
   const Format format = packed_format(weight.format);
   const int outputs = static_cast<int>(weight.shape[0]);
   const int inputs = static_cast<int>(weight.shape[1]);
+  const std::size_t size = tile_size(format, inputs, side.matrices);
   if (const BlockLayout* layout = block_layout(format)) {
-    for (int b = 0; b < blocks_of(format, inputs); ++b) {
-      layout->write(weight, t, b, out + static_cast<std::size_t>(b) * step);
+    const int blocks = blocks_of(format, inputs);
+    std::byte* const first = out + heads_bytes(side.matrices * blocks, layout->head_bytes);
+    std::size_t behind = side.behind;
+    for (int b = 0; b < blocks; ++b) {
+      const std::ptrdiff_t place = b * side.matrices + side.index;
+      layout->write(weight, t, b,
+                    {.head = out + place * layout->head_bytes,
+                     .block = first + place * layout->bytes,
+                     .behind = out + size + behind,
+                     .offset = behind});
+      if (layout->behind != nullptr) behind += layout->behind(weight, t, b);
     }
-  } else if (format == Format::kFP8) {
+    return behind;
+  }
+  out += static_cast<std::size_t>(side.index) * (size / static_cast<std::size_t>(side.matrices));
+  if (format == Format::kFP8) {
     pack_fp8_tile(weight, t, out);
   } else if (format == Format::kBF16) {
     pack_bf16_tile(weight, t, out);
@@ -137,6 +157,23 @@ void pack_tile(const WeightView& weight, int t, std::size_t step, std::byte* out
     const auto at = [&weight](int row, int k) { return tensor::weight_at(weight, row, k); };
     pack_float_tile(format, t, outputs, inputs, at, out);
   }
+  return 0;
+}
+
+// Bytes that the tiles of matrices of one shape need behind their blocks, those of all matrices together.
+std::vector<std::size_t> bytes_behind(std::initializer_list<const WeightView*> weights, int tiles,
+                                      const Packing& packing) {
+  const WeightView& first = **weights.begin();
+  const BlockLayout* layout = block_layout(first.format);
+  if (layout == nullptr || layout->behind == nullptr) return {};
+  const int blocks = blocks_of(first.format, static_cast<int>(first.shape[1]));
+  std::vector<std::size_t> bytes(static_cast<std::size_t>(tiles));
+  packing.run(tiles, [&](int t, int) {
+    for (const WeightView* weight : weights) {
+      for (int b = 0; b < blocks; ++b) bytes[t] += layout->behind(*weight, t, b);
+    }
+  });
+  return bytes;
 }
 
 void check_packable(const WeightView& w) {
@@ -188,9 +225,9 @@ PackedMatrix::PackedMatrix(const WeightView& weight, const Packing& packing)
       superblocks_(blocks_of(format_, inputs_)),
       scale_(sum_factor(weight)) {
   check_packable(weight);
-  tiles_ = TileStore(tiles(), tile_size(format_, inputs_), packing.arena);
-  const std::size_t run = run_size(format_, inputs_);
-  packing.run(tiles(), [&](int t, int) { pack_tile(weight, t, run, tiles_.tile(t)); });
+  tiles_ = TileStore(tiles(), tile_size(format_, inputs_, 1), bytes_behind({&weight}, tiles(), packing),
+                     packing.arena);
+  packing.run(tiles(), [&](int t, int) { pack_tile(weight, t, tiles_.tile(t)); });
 }
 
 PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int inputs, Format format,
@@ -198,7 +235,7 @@ PackedMatrix::PackedMatrix(std::span<const float> values, int outputs, int input
     : format_(format), outputs_(outputs), inputs_(inputs) {
   CHECK(format == Format::kF32 || format == Format::kBF16);
   CHECK(values.size() == static_cast<std::size_t>(outputs) * static_cast<std::size_t>(inputs));
-  tiles_ = TileStore(tiles(), float_tile_bytes(format, inputs), packing.arena);
+  tiles_ = TileStore(tiles(), float_tile_bytes(format, inputs), {}, packing.arena);
   const auto at = [&](int row, int k) { return values[static_cast<std::size_t>(row) * inputs + k]; };
   packing.run(tiles(),
               [&](int t, int) { pack_float_tile(format_, t, outputs_, inputs_, at, tiles_.tile(t)); });
@@ -214,12 +251,12 @@ PackedPair::PackedPair(const WeightView& gate, const WeightView& up, const Packi
   CHECK(gate.shape == up.shape && gate.format == up.format, "{} and {}", gate.name, up.name);
   check_packable(gate);
   check_packable(up);
-  tiles_ = TileStore(tiles(), 2 * tile_size(format_, inputs_), packing.arena);
-  const std::size_t run = run_size(format_, inputs_);
+  tiles_ = TileStore(tiles(), tile_size(format_, inputs_, 2), bytes_behind({&gate, &up}, tiles(), packing),
+                     packing.arena);
   packing.run(tiles(), [&](int t, int) {
-    std::byte* out = tiles_.tile(t);
-    pack_tile(gate, t, 2 * run, out);
-    pack_tile(up, t, 2 * run, out + run);
+    std::byte* const out = tiles_.tile(t);
+    const std::size_t taken = pack_tile(gate, t, out, {.index = 0, .matrices = 2});
+    pack_tile(up, t, out, {.index = 1, .matrices = 2, .behind = taken});
   });
 }
 

@@ -24,7 +24,7 @@ namespace tagalong::kernels {
 
 // Counts the changes of the layouts above and of the tiles that read them: what was measured with one says
 // nothing about another.
-inline constexpr int kPackVersion = 3;
+inline constexpr int kPackVersion = 4;
 
 class PackedMatrix {
  public:

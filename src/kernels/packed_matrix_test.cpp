@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/nvfp4_head.h"
+
 namespace tagalong::kernels {
 namespace {
 
@@ -119,8 +121,43 @@ TEST(PackedMatrix, LiesInPartsWithTheCrewsOfItsArena) {
   const PackedMatrix second(weight.view, {.arena = arena});
   const auto size = static_cast<std::ptrdiff_t>(first.bytes() / 9);
   for (const int tile : {1, 2, 4, 5, 6, 7, 8}) EXPECT_EQ(first.tile(tile) - first.tile(tile - 1), size);
-  EXPECT_EQ(second.tile(0) - first.tile(2), size);
-  EXPECT_EQ(second.tile(3) - first.tile(8), size);
+  // Each in the line behind the other.
+  for (const auto gap : {second.tile(0) - (first.tile(2) + size), second.tile(3) - (first.tile(8) + size)}) {
+    EXPECT_TRUE(gap >= 0 && gap < 64) << gap;
+  }
+}
+
+// Scales of all magnitudes, which five bits cannot tell apart.
+TEST(PackedMatrix, KeepsWhatDoesNotFitBehindTheTile) {
+  PlainWeight weight(Format::kNVFP4, 4 * kRowTile, 320, 7);
+  const auto blocks = static_cast<std::ptrdiff_t>(320 / kNvfp4Inputs);
+  const auto groups = static_cast<std::ptrdiff_t>(320 / kGroup);
+  const auto heads = static_cast<std::ptrdiff_t>(heads_bytes(static_cast<int>(blocks), kNvfp4HeadBytes));
+  EXPECT_EQ(heads, 256);  // 5 * 41, in whole lines
+  const std::ptrdiff_t size = heads + blocks * kNvfp4Bytes;
+  const PackedMatrix all_short(weight.view);
+  EXPECT_EQ(all_short.bytes(), static_cast<std::size_t>(4 * size));
+  // Rows 20 and 47, blocks 1 and 3 of the former and 4 of the latter.
+  for (const std::ptrdiff_t group : {20 * groups + 5, 20 * groups + 12, 47 * groups + 19}) {
+    weight.scales[static_cast<std::size_t>(group)] = std::byte{1};
+  }
+  with_other_packings([&](const Packing& packing) {
+    const PackedMatrix packed(weight.view, packing);
+    EXPECT_EQ(packed.bytes(), static_cast<std::size_t>(4 * size + 3 * kNvfp4Scales));
+    for (const int tile : {0, 3}) EXPECT_TRUE(same(packed.tile(tile), all_short.tile(tile), size));
+    for (int tile = 0; tile < 4; ++tile) {
+      const std::byte* end = packed.tile(tile) + size;
+      for (int b = 0; b < blocks; ++b) {
+        const auto& head = reinterpret_cast<const Nvfp4Head*>(packed.tile(tile))[b];
+        const bool plain = (tile == 1 && (b == 1 || b == 3)) || (tile == 2 && b == 4);
+        EXPECT_EQ(head.least == 0, plain) << tile << " " << b;
+        for (int i = 0; i < kNvfp4Scales; ++i) {
+          const auto group = (tile * kRowTile + i % kRowTile) * groups + b * 4 + i / kRowTile;
+          EXPECT_EQ(std::byte{scale_at(head, end, i)}, weight.scales[static_cast<std::size_t>(group)]);
+        }
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The memory of a packed matrix: its tiles in order, in as many parts as its arena has crews, each part on
-// the node of the crew whose share of the tiles it is. Within a part tiles are dense.
+// the node of the crew whose share of the tiles it is. Within a part tiles are dense, each followed by what
+// its blocks refer to.
 //
 // Parts rather than one buffer whose pages are bound one by one: an expert's tiles of a node are smaller than
 // a huge page, so the parts of many experts share one in the region of their node, and the kernel keeps one
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,17 +23,18 @@ namespace tagalong::kernels {
 class TileStore {
  public:
   TileStore() = default;
-  // Zeroed tiles of tile_bytes each. Without an arena in one part of its own memory.
-  TileStore(int tiles, std::size_t tile_bytes, const std::shared_ptr<base::Arena>& arena);
+  // Zeroed tiles of tile_bytes each, and behind tile t behind[t] bytes more; nothing if `behind` is empty.
+  // Without an arena in one part of its own memory.
+  TileStore(int tiles, std::size_t tile_bytes, std::span<const std::size_t> behind,
+            const std::shared_ptr<base::Arena>& arena);
 
   const std::byte* tile(int index) const {
     // Matrices in one part are the rule, and need no look at the others.
-    return index < first_.end ? first_.data.data() + static_cast<std::size_t>(index) * tile_bytes_
-                              : later_tile(index);
+    return index < first_.end ? first_.data.data() + offset(index) : later_tile(index);
   }
   std::byte* tile(int index) { return const_cast<std::byte*>(std::as_const(*this).tile(index)); }
-  std::size_t tile_bytes() const { return tile_bytes_; }
-  std::size_t bytes() const { return bytes_; }
+  std::size_t tile_bytes() const { return tile_bytes_; }  // without what lies behind
+  std::size_t bytes() const { return bytes_; }            // with it
 
  private:
   struct Part {
@@ -40,10 +43,16 @@ class TileStore {
     int end = 0;
   };
 
+  // Bytes of all tiles before one.
+  std::size_t offset(int index) const {
+    const std::size_t blocks = static_cast<std::size_t>(index) * tile_bytes_;
+    return behind_.empty() ? blocks : blocks + behind_[index];
+  }
   const std::byte* later_tile(int index) const;
 
   std::size_t tile_bytes_ = 0;
   std::size_t bytes_ = 0;
+  std::vector<std::size_t> behind_;  // [tiles + 1] bytes behind all tiles before one; empty: none at all
   Part first_;
   std::vector<Part> later_;
 };

@@ -2,7 +2,7 @@
 // memory, made once for the largest batch; different rows may be written from different threads.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 
 #include "base/aligned_buffer.h"
@@ -36,10 +36,10 @@ class QuantizedRows {
     kernels.quantize(x, n, place(kernels, r, first));
   }
 
-  // Makes places from n to the end of its block zero: a kernel reads whole blocks.
+  // Makes places from n, a multiple of 16, to the end of its block zero: a kernel reads whole blocks.
   void pad(const kernels::Kernels& kernels, int r, int n) {
-    std::byte* const end = place(kernels, r, padded(n));
-    std::fill(place(kernels, r, n), end, std::byte{0});
+    static constexpr std::array<float, kernels::kQuantizedPadding> kZeros{};
+    if (n < padded(n)) write(kernels, r, n, kZeros.data(), padded(n) - n);
   }
 
  private:

@@ -21,13 +21,46 @@ inline void decode_half_group(const std::byte* lines, __m256i table, __m256i (&w
 // `half`: rows 8 * half to + 7 of the tile.
 struct Nvfp4Block {
   static constexpr int kGroups = kNvfp4Inputs / kGroup;
+  static constexpr int kHeadBytes = kNvfp4HeadBytes;
   static constexpr int kBytes = kNvfp4Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
-    decode_half_group(block + 64 + g * 128 + half * 32, table, w);
+    decode_half_group(block + g * 128 + half * 32, table, w);
   }
-  // Eight e4m3 scales, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
-  static __m256 scales(const std::byte* block, int g, int half) {
-    const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + g * kRowTile + half * 8));
+  // The scales of a block as they were, in memory: there are no registers for them.
+  struct Scales {
+    alignas(32) std::byte codes[kNvfp4Scales];
+  };
+  static void read_scales(const std::byte* start, const std::byte*, const std::byte* tile_end,
+                          Scales& scales) {
+    const auto& head = *reinterpret_cast<const Nvfp4Head*>(start);
+    if (head.least == 0) [[unlikely]] {
+      __builtin_memcpy(scales.codes, tile_end + std::size_t{head.plain_index()} * sizeof(scales),
+                       sizeof(scales));
+      return;
+    }
+    const __m256i packed = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(head.low));
+    const __m256i mask = _mm256_set1_epi8(0xF);
+    const __m256i low = _mm256_and_si256(packed, mask);
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);
+    std::int64_t fifth;
+    __builtin_memcpy(&fifth, head.fifth, sizeof(fifth));
+    auto* out = reinterpret_cast<__m256i*>(scales.codes);
+    _mm256_store_si256(out, whole_scales(low, _mm256_set1_epi64x(fifth), head.least));
+    _mm256_store_si256(out + 1, whole_scales(high, _mm256_set1_epi64x(fifth >> 32), head.least));
+  }
+  // Thirty-two scales of their low four bits, their fifth ones and the least.
+  static __m256i whole_scales(__m256i low, __m256i fifth, std::uint8_t least) {
+    const __m256i byte_of = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2,
+                                             2, 3, 3, 3, 3, 3, 3, 3, 3);
+    const __m256i bit = _mm256_set1_epi64x(static_cast<std::int64_t>(0x8040201008040201U));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(fifth, byte_of), bit), bit);
+    const __m256i above = _mm256_or_si256(low, _mm256_and_si256(set, _mm256_set1_epi8(16)));
+    return _mm256_add_epi8(above, _mm256_set1_epi8(static_cast<char>(least)));
+  }
+  // Eight of them, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
+  static __m256 scales_of(const Scales& scales, int g, int half) {
+    const __m128i codes =
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales.codes + g * kRowTile + half * 8));
     return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(codes), 7));
   }
   static constexpr std::int32_t kOffset = kCodeOffset;
@@ -38,11 +71,16 @@ struct Nvfp4Block {
 
 struct Mxfp4Block {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
+  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kMxfp4Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
     decode_half_group(block + 64 + g * 128 + half * 32, table, w);
   }
-  static __m256 scales(const std::byte* block, int g, int half) {
+  using Scales = const std::byte*;  // the block
+  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
+    scales = block;
+  }
+  static __m256 scales_of(const Scales& block, int g, int half) {
     const __m128i codes =
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile + half * 8));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(codes), 23));
@@ -55,6 +93,7 @@ struct Mxfp4Block {
 
 struct Q8Block {
   static constexpr int kGroups = kQ8Inputs / kGroup;
+  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kQ8Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i, __m256i (&w)[4]) {
     for (int q = 0; q < 4; ++q) {
@@ -62,7 +101,11 @@ struct Q8Block {
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 64 + g * 256 + q * 64 + half * 32)));
     }
   }
-  static __m256 scales(const std::byte* block, int g, int half) {
+  using Scales = const std::byte*;  // the block
+  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
+    scales = block;
+  }
+  static __m256 scales_of(const Scales& block, int g, int half) {
     return _mm256_cvtph_ps(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + (g / 2 * kRowTile + half * 8) * 2)));
   }
@@ -72,14 +115,18 @@ struct Q8Block {
   }
 };
 
-// A tile has parts: the halves of its rows in each stream. Part p is half p % 2 of stream p / 2. One or two
-// activation rows have registers for all parts side by side. With more, each part takes its turn, but by
-// stretches of a few blocks, which the first cache keeps until the last part has read them; between stretches
-// running sums wait in memory. So weights come from farther away once, and evenly.
+// A tile is read by stretches of a few blocks, whose scales are read first. It has parts: the halves of its
+// rows in each stream. Part p is half p % 2 of stream p / 2. One or two activation rows have registers for all
+// parts side by side. With more, each part takes its turn, and the first cache keeps a stretch until the last
+// part has read it; between stretches running sums wait in memory. So weights come from farther away once, and
+// evenly.
+template <typename Block>
 struct Stretch {
-  const std::byte* begin;  // its first superblock
-  const std::byte* end;    // behind its last
-  std::ptrdiff_t at;       // of its first group in every row
+  const typename Block::Scales* scales;  // [superblocks][streams]
+  const std::byte* begin;                // its first superblock
+  const std::byte* end;                  // behind its last
+  std::ptrdiff_t at;                     // of its first group in every row
+  const std::byte* read;                 // where it would begin if each head lay with its block
   const std::byte* tile_end;
 };
 inline constexpr int kStretchBytes = 2304;  // about so many of a stretch, but a whole superblock
@@ -87,9 +134,11 @@ inline constexpr int kStretchBytes = 2304;  // about so many of a stretch, but a
 // Adds a stretch to the running sums of kSide parts from `part` on. The first parts also ask for weights
 // ahead.
 template <typename Block, Compute kCompute, int kStreams, int kSide, int kRows>
-inline void add_stretch(const QuantizedTile& t, const Stretch& stretch, int part, __m256 (*waiting)[kRows]) {
+inline void add_stretch(const QuantizedTile& t, const Stretch<Block>& stretch, int part,
+                        __m256 (*waiting)[kRows]) {
   using Group = QuantizedGroup<kCompute>;
   constexpr int kStep = kStreams * Block::kBytes;
+  constexpr int kReadStep = kStep + kStreams * Block::kHeadBytes;
   const bool ask = part == 0 && t.ahead.bytes > 0;
   const __m256i table = nibble_table();
   const std::byte* x[kRows];
@@ -100,19 +149,22 @@ inline void add_stretch(const QuantizedTile& t, const Stretch& stretch, int part
     KERNEL_UNROLL
     for (int s = 0; s < kSide; ++s) sums[s][m] = waiting[s][m];
   }
+  const typename Block::Scales* scales = stretch.scales + part / 2;  // of the first part
+  const std::byte* read = stretch.read;
   std::ptrdiff_t at = 0;  // of the group in every row
-  for (const std::byte* superblock = stretch.begin; superblock < stretch.end; superblock += kStep) {
-    const std::byte* ahead = place_ahead(t.ahead, superblock, stretch.tile_end);
+  for (const std::byte* superblock = stretch.begin; superblock < stretch.end;
+       superblock += kStep, scales += kStreams) {
+    const std::byte* const ahead = place_ahead(t.ahead, read, stretch.tile_end);
+    read += kReadStep;
+    const std::byte* const first = superblock + part / 2 * Block::kBytes;  // block of the first part
     for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
-      if (ask) prefetch_lines<kStep / Block::kGroups>(ahead);
-      ahead += kStep / Block::kGroups;
+      if (ask) prefetch_part<kReadStep>(ahead, g, Block::kGroups);
       KERNEL_UNROLL
       for (int s = 0; s < kSide; ++s) {
-        const std::byte* block = superblock + (part + s) / 2 * Block::kBytes;
         const int half = (part + s) % 2;
         __m256i w[4];
-        Block::decode(block, g, half, table, w);
-        const __m256 scale = Block::scales(block, g, half);
+        Block::decode(first + s / 2 * Block::kBytes, g, half, table, w);
+        const __m256 scale = Block::scales_of(scales[s / 2], g, half);
         KERNEL_UNROLL
         for (int m = 0; m < kRows; ++m) {
           const auto* group = reinterpret_cast<const Group*>(x[m] + at);
@@ -144,16 +196,28 @@ void quantized_rows(const QuantizedTile& t) {
   constexpr int kStep = kStreams * Block::kBytes;
   constexpr int kBlocks = kStep < kStretchBytes ? kStretchBytes / kStep : 1;
   __m256 sums[kParts][kRows] = {};
-  const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
-  Stretch stretch{.begin = t.weights, .end = end, .at = 0, .tile_end = end};
-  while (stretch.begin < end) {
-    if (kSide < kParts && end - stretch.begin > kBlocks * kStep)
-      stretch.end = stretch.begin + kBlocks * kStep;
+  const std::byte* head = t.weights;
+  const std::byte* block = head + heads_bytes(t.superblocks * kStreams, Block::kHeadBytes);
+  typename Block::Scales scales[kBlocks * kStreams];
+  Stretch<Block> stretch{.scales = scales,
+                         .begin = block,
+                         .end = block,
+                         .at = 0,
+                         .read = t.weights,
+                         .tile_end = block + static_cast<std::ptrdiff_t>(t.superblocks) * kStep};
+  while (block < stretch.tile_end) {
+    stretch.begin = block;
+    for (int b = 0; b < kBlocks * kStreams && block < stretch.tile_end; ++b) {
+      Block::read_scales(head, block, stretch.tile_end, scales[b]);
+      head += Block::kHeadBytes;
+      block += Block::kBytes;
+    }
+    stretch.end = block;
     for (int part = 0; part < kParts; part += kSide) {
       add_stretch<Block, kCompute, kStreams, kSide, kRows>(t, stretch, part, sums + part);
     }
-    stretch = {stretch.end, end,
-               stretch.at + kBlocks * Block::kGroups * std::ptrdiff_t{sizeof(QuantizedGroup<kCompute>)}, end};
+    stretch.at += kBlocks * Block::kGroups * std::ptrdiff_t{sizeof(QuantizedGroup<kCompute>)};
+    stretch.read += kBlocks * kStreams * (Block::kHeadBytes + Block::kBytes);
   }
   for (int part = 0; part < kParts; ++part) {
     const __m256 scale = _mm256_set1_ps(t.scales[part / 2]);

@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/generic/unroll.h"
 #include "kernels/kernels.h"
+#include "kernels/nvfp4_head.h"
 #include "kernels/tables.h"
 
 #include "kernels/avx512/begin_vnni.h"

@@ -38,28 +38,56 @@ inline void decode_group(const std::byte* lines, __m512i table, __m512i (&w)[4])
 
 struct Nvfp4Block {
   static constexpr int kGroups = kNvfp4Inputs / kGroup;
+  static constexpr int kHeadBytes = kNvfp4HeadBytes;
   static constexpr int kBytes = kNvfp4Bytes;
   static constexpr int kOffset = kCodeOffset;
   static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
-    decode_group(block + 64 + g * 128, table, w);
+    decode_group(block + g * 128, table, w);
   }
   static constexpr bool kNormalScales = true;
-  // Sixteen e4m3 scales, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
-  static __m512 scales(const std::byte* block, int g) {
-    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g * kRowTile));
+  // The scales of a block as they were, in memory: there are no registers for them.
+  struct Scales {
+    alignas(64) std::byte codes[kNvfp4Scales];
+  };
+  static void read_scales(const std::byte* start, const std::byte*, const std::byte* tile_end,
+                          Scales& scales) {
+    const auto& head = *reinterpret_cast<const Nvfp4Head*>(start);
+    __m512i codes;
+    if (head.least == 0) [[unlikely]] {
+      codes = _mm512_loadu_si512(tile_end + std::size_t{head.plain_index()} * sizeof(scales));
+    } else {
+      const __m512i twice =
+          _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(head.low)));
+      const __m512i shifted = _mm512_srlv_epi64(twice, _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
+      const __m512i four = _mm512_and_si512(shifted, _mm512_set1_epi8(0xF));
+      std::uint64_t fifth;
+      __builtin_memcpy(&fifth, head.fifth, sizeof(fifth));
+      const __m512i five = _mm512_mask_add_epi8(four, fifth, four, _mm512_set1_epi8(16));
+      codes = _mm512_add_epi8(five, _mm512_set1_epi8(static_cast<char>(head.least)));
+    }
+    _mm512_store_si512(scales.codes, codes);
+  }
+  // Those of a group, times 2^-8: shifted left by seven they are binary16 numbers, subnormals included.
+  static __m512 scales_of(const Scales& scales, int g) {
+    const __m128i codes = _mm_load_si128(reinterpret_cast<const __m128i*>(scales.codes + g * kRowTile));
     return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 7));
   }
 };
 
 struct Mxfp4Block {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
+  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kMxfp4Bytes;
   static constexpr int kOffset = kCodeOffset;
   static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
     decode_group(block + 64 + g * 128, table, w);
   }
   static constexpr bool kNormalScales = false;
-  static __m512 scales(const std::byte* block, int g) {
+  using Scales = const std::byte*;  // the block
+  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
+    scales = block;
+  }
+  static __m512 scales_of(const Scales& block, int g) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(codes), 23));
   }
@@ -67,6 +95,7 @@ struct Mxfp4Block {
 
 struct Q8Block {
   static constexpr int kGroups = kQ8Inputs / kGroup;
+  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kQ8Bytes;
   static constexpr int kOffset = 128;
   static void decode(const std::byte* block, int g, __m512i, __m512i (&w)[4]) {
@@ -76,7 +105,11 @@ struct Q8Block {
       w[q] = _mm512_xor_si512(_mm512_loadu_si512(block + 64 + g * 256 + q * 64), flip);
   }
   static constexpr bool kNormalScales = false;
-  static __m512 scales(const std::byte* block, int g) {
+  using Scales = const std::byte*;  // the block
+  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
+    scales = block;
+  }
+  static __m512 scales_of(const Scales& block, int g) {
     return _mm512_cvtph_ps(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + g / 2 * 2 * kRowTile)));
   }
@@ -127,19 +160,22 @@ void quantized_rows(const QuantizedTile& t) {
     KERNEL_UNROLL
     for (int s = 0; s < kStreams; ++s) sums[s][m] = _mm512_setzero_ps();
   }
-  const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
-  for (const std::byte* superblock = t.weights; superblock < end; superblock += kStep) {
-    const std::byte* ahead = place_ahead(t.ahead, superblock, end);
+  const std::byte* head = t.weights;
+  const std::byte* block = head + heads_bytes(t.superblocks * kStreams, Block::kHeadBytes);
+  const std::byte* const end = block + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
+  const std::byte* read = t.weights;  // as if each head lay with its block
+  for (; block < end; read += kStreams * (Block::kHeadBytes + Block::kBytes)) {
+    const std::byte* ahead = place_ahead(t.ahead, read, end);
     KERNEL_UNROLL
     for (int s = 0; s < kStreams; ++s) {
-      const std::byte* block = superblock + s * Block::kBytes;
+      typename Block::Scales scales;
+      Block::read_scales(head, block, end, scales);
       KERNEL_UNROLL
       for (int g = 0; g < Block::kGroups; ++g) {
-        if (t.ahead.bytes > 0) prefetch_lines<Block::kBytes / Block::kGroups>(ahead);
-        ahead += Block::kBytes / Block::kGroups;
+        if (t.ahead.bytes > 0) prefetch_part<Block::kHeadBytes + Block::kBytes>(ahead, g, Block::kGroups);
         __m512i w[4];
         Block::decode(block, g, table, w);
-        const __m512 scale = Block::scales(block, g);
+        const __m512 scale = Block::scales_of(scales, g);
         const __m512i exponents = _mm512_sub_epi32(_mm512_castps_si512(scale), _mm512_set1_epi32(kOneBits));
         const auto correction = [&x, g](int m) {
           return _mm512_set1_epi32(x[m][g].correction * (Block::kOffset / kCodeOffset));
@@ -172,6 +208,9 @@ void quantized_rows(const QuantizedTile& t) {
           sums[s][m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[m]), factor, sums[s][m]);
         }
       }
+      ahead += Block::kHeadBytes + Block::kBytes;
+      head += Block::kHeadBytes;
+      block += Block::kBytes;
       // The next stream reads the activations anew: there is no room for what this one has broadcast.
       KERNEL_UNROLL
       for (int m = 0; m < kRows; ++m) KERNEL_FORGET(x[m]);

@@ -16,6 +16,16 @@ inline void prefetch_lines(const std::byte* start) {
   for (int i = 0; i < kBytes; i += 64) _mm_prefetch(start + i, _MM_HINT_T1);
 }
 
+// One of `parts` of the lines of kBytes.
+template <int kBytes>
+inline void prefetch_part(const std::byte* start, int part, int parts) {
+  constexpr int kLines = (kBytes + 63) / 64;
+  KERNEL_UNROLL
+  for (int i = part * kLines / parts; i < (part + 1) * kLines / parts; ++i) {
+    _mm_prefetch(start + 64 * i, _MM_HINT_T1);
+  }
+}
+
 // A tile of kStreams streams times kRows activation rows; the including file defines it.
 template <typename Block, Compute kCompute, int kStreams, int kRows>
 void quantized_rows(const QuantizedTile& t);
