@@ -56,16 +56,21 @@ void write_codes(const WeightView& w, std::int64_t first, int r, std::uint32_t f
 // padding take the least of the others, or 1.
 Nvfp4Scales scales_of(const WeightView& w, int tile, int block) {
   Nvfp4Scales scales{};
-  for_each_group(w, tile, block * kNvfp4Inputs, kNvfp4Inputs, [&](int r, std::int64_t first, int group) {
-    const std::byte scale = w.scales.block[first / tensor::kNvfp4Group];
-    scales[group * kRowTile + r] = std::to_integer<std::uint8_t>(scale & std::byte{0x7F});
-  });
-  constexpr std::uint8_t kOne = 0x38;
-  std::uint8_t least = 0;
-  for (const std::uint8_t scale : scales) {
-    if (scale != 0 && (least == 0 || scale < least)) least = scale;
+  const std::int64_t first = std::int64_t{block} * kNvfp4Inputs;
+  const std::int64_t groups = std::min(w.shape[1] - first, std::int64_t{kNvfp4Inputs}) / kGroup;
+  for (int r = 0; r < kRowTile; ++r) {
+    const std::int64_t row = std::int64_t{tile} * kRowTile + r;
+    if (row >= w.shape[0]) break;
+    const std::byte* of_row = w.scales.block + (row * w.shape[1] + first) / kGroup;
+    for (std::int64_t g = 0; g < groups; ++g) {
+      scales[g * kRowTile + r] = std::to_integer<std::uint8_t>(of_row[g] & std::byte{0x7F});
+    }
   }
-  std::replace(scales.begin(), scales.end(), std::uint8_t{0}, least == 0 ? kOne : least);
+  constexpr std::uint8_t kOne = 0x38;
+  std::uint8_t below = 0xFF;  // the least less one, of which zero becomes the largest byte
+  for (const std::uint8_t scale : scales) below = std::min(below, static_cast<std::uint8_t>(scale - 1));
+  const std::uint8_t least = below == 0xFF ? kOne : static_cast<std::uint8_t>(below + 1);
+  for (std::uint8_t& scale : scales) scale = scale == 0 ? least : scale;
   return scales;
 }
 
@@ -73,15 +78,7 @@ std::size_t behind_nvfp4(const WeightView& w, int tile, int block) {
   return fit_five_bits(scales_of(w, tile, block)) ? 0 : sizeof(Nvfp4Scales);
 }
 
-void write_nvfp4(const WeightView& w, int tile, int block, const BlockPlace& place) {
-  auto& head = *reinterpret_cast<Nvfp4Head*>(place.head);
-  const Nvfp4Scales scales = scales_of(w, tile, block);
-  if (fit_five_bits(scales)) {
-    write_short(scales, head);
-  } else {
-    write_plain(static_cast<std::uint32_t>(place.offset / sizeof(scales)), head);
-    std::memcpy(place.behind, scales.data(), sizeof(scales));
-  }
+std::size_t write_nvfp4(const WeightView& w, int tile, int block, const BlockPlace& place) {
   for_each_group(w, tile, block * kNvfp4Inputs, kNvfp4Inputs, [&](int r, std::int64_t first, int group) {
     const std::byte scale = w.scales.block[first / tensor::kNvfp4Group];
     if ((scale & std::byte{0x7F}) == std::byte{0}) return;
@@ -89,17 +86,27 @@ void write_nvfp4(const WeightView& w, int tile, int block, const BlockPlace& pla
     const std::uint32_t flip = (scale & std::byte{0x80}) != std::byte{0} ? 0x88888888U : 0U;
     write_codes(w, first, r, flip, place.block + group * 128);
   });
+  auto& head = *reinterpret_cast<Nvfp4Head*>(place.head);
+  const Nvfp4Scales scales = scales_of(w, tile, block);
+  if (fit_five_bits(scales)) {
+    write_short(scales, head);
+    return 0;
+  }
+  write_plain(static_cast<std::uint32_t>(place.offset / sizeof(scales)), head);
+  std::memcpy(place.behind, scales.data(), sizeof(scales));
+  return sizeof(scales);
 }
 
-void write_mxfp4(const WeightView& w, int tile, int block, const BlockPlace& place) {
+std::size_t write_mxfp4(const WeightView& w, int tile, int block, const BlockPlace& place) {
   std::byte* const out = place.block;
   for_each_group(w, tile, block * kMxfp4Inputs, kMxfp4Inputs, [&](int r, std::int64_t first, int group) {
     out[group / 2 * kRowTile + r] = w.scales.block[first / tensor::kMxfp4Group];
     write_codes(w, first, r, 0, out + 64 + group * 128);
   });
+  return 0;
 }
 
-void write_q8(const WeightView& w, int tile, int block, const BlockPlace& place) {
+std::size_t write_q8(const WeightView& w, int tile, int block, const BlockPlace& place) {
   std::byte* const out = place.block;
   for_each_group(w, tile, block * kQ8Inputs, kQ8Inputs, [&](int r, std::int64_t first, int group) {
     std::memcpy(out + (group / 2 * kRowTile + r) * 2, w.scales.block + first / tensor::kQ8Group * 2, 2);
@@ -107,6 +114,7 @@ void write_q8(const WeightView& w, int tile, int block, const BlockPlace& place)
       std::memcpy(out + 64 + group * 256 + line * 64 + r * 4, w.data + first + line * 4, 4);
     }
   });
+  return 0;
 }
 
 // The kernels read e2m1 values doubled, and an e4m3 scale as if it were the fraction and exponent of a

@@ -37,7 +37,8 @@ struct BlockLayout {
   float sum_factor;  // turns the kernels' sums into results
   // Bytes that block `block` of the 16 rows of tile `tile` needs behind the tile's blocks; null: none.
   std::size_t (*behind)(const tensor::WeightView& weight, int tile, int block);
-  void (*write)(const tensor::WeightView& weight, int tile, int block, const BlockPlace& place);
+  // Writes it; returns those bytes.
+  std::size_t (*write)(const tensor::WeightView& weight, int tile, int block, const BlockPlace& place);
 };
 
 // Null for formats without blocks: F32, F16, BF16 and FP8.

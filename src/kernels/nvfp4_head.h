@@ -1,8 +1,9 @@
-// The head of a block of packed NVFP4 weights, 16 rows by 64 inputs: their scales, kept short without losing any.
+// The head of a block of packed NVFP4 weights, 16 rows by 64 inputs: their scales, kept short without losing
+// any.
 //
-// The e4m3 scales of neighbouring weights lie close together: as bytes, which grow with the value, nearly always
-// within 32 of each other, four powers of two. Then five bits a scale and the least of them tell all. Where
-// they do not fit, the scales lie plain behind the blocks of the tile.
+// The e4m3 scales of neighbouring weights lie close together: as bytes, which grow with the value, nearly
+// always within 32 of each other, four powers of two. Then five bits a scale and the least of them tell all.
+// Where they do not fit, the scales lie plain behind the blocks of the tile.
 #pragma once
 
 #include <array>

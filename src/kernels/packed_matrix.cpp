@@ -139,12 +139,11 @@ std::size_t pack_tile(const WeightView& weight, int t, std::byte* out, const Sid
     std::size_t behind = side.behind;
     for (int b = 0; b < blocks; ++b) {
       const std::ptrdiff_t place = b * side.matrices + side.index;
-      layout->write(weight, t, b,
-                    {.head = out + place * layout->head_bytes,
-                     .block = first + place * layout->bytes,
-                     .behind = out + size + behind,
-                     .offset = behind});
-      if (layout->behind != nullptr) behind += layout->behind(weight, t, b);
+      behind += layout->write(weight, t, b,
+                              {.head = out + place * layout->head_bytes,
+                               .block = first + place * layout->bytes,
+                               .behind = out + size + behind,
+                               .offset = behind});
     }
     return behind;
   }

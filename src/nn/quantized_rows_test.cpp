@@ -16,7 +16,8 @@ TEST(QuantizedRows, ArePaddedWithGroupsOfZeros) {
     const kernels::Kernels& kernels = kernels::select_kernels("auto", compute);
     for (const int width : {16, 80, 112, 128, 144}) {
       QuantizedRows rows(3, width);
-      const auto size = static_cast<std::size_t>(rows.width() / kernels::kGroup) * kernels::group_bytes(compute);
+      const auto size =
+          static_cast<std::size_t>(rows.width() / kernels::kGroup) * kernels::group_bytes(compute);
       std::memset(rows.place(kernels, 1, 0), 0xA5, size);
       std::vector<float> x(static_cast<std::size_t>(width), 0.25F);
       rows.write(kernels, 1, 0, x.data(), width);
