@@ -84,9 +84,9 @@ std::size_t write_nvfp4(const WeightView& w, int tile, int block, const BlockPla
     if ((scale & std::byte{0x7F}) == std::byte{0}) return;
     // The kernels know no negative scale: its sign moves into the values.
     const std::uint32_t flip = (scale & std::byte{0x80}) != std::byte{0} ? 0x88888888U : 0U;
-    write_codes(w, first, r, flip, place.block + group * 128);
+    write_codes(w, first, r, flip, place.block + sizeof(Nvfp4Head) + group * 128);
   });
-  auto& head = *reinterpret_cast<Nvfp4Head*>(place.head);
+  auto& head = *reinterpret_cast<Nvfp4Head*>(place.block);
   const Nvfp4Scales scales = scales_of(w, tile, block);
   if (fit_five_bits(scales)) {
     write_short(scales, head);
@@ -120,10 +120,9 @@ std::size_t write_q8(const WeightView& w, int tile, int block, const BlockPlace&
 // The kernels read e2m1 values doubled, and an e4m3 scale as if it were the fraction and exponent of a
 // binary16, which is 2^-8 times its value: NVFP4's sums come out 2^-7 too small, MXFP4's twice too large.
 constexpr std::array<BlockLayout, 3> kLayouts{{
-    {Format::kNVFP4, tensor::kNvfp4Group, kNvfp4Inputs, kNvfp4HeadBytes, kNvfp4Bytes, 128.0F, behind_nvfp4,
-     write_nvfp4},
-    {Format::kMXFP4, tensor::kMxfp4Group, kMxfp4Inputs, 0, kMxfp4Bytes, 0.5F, nullptr, write_mxfp4},
-    {Format::kQ8, tensor::kQ8Group, kQ8Inputs, 0, kQ8Bytes, 1.0F, nullptr, write_q8},
+    {Format::kNVFP4, tensor::kNvfp4Group, kNvfp4Inputs, kNvfp4Bytes, 128.0F, behind_nvfp4, write_nvfp4},
+    {Format::kMXFP4, tensor::kMxfp4Group, kMxfp4Inputs, kMxfp4Bytes, 0.5F, nullptr, write_mxfp4},
+    {Format::kQ8, tensor::kQ8Group, kQ8Inputs, kQ8Bytes, 1.0F, nullptr, write_q8},
 }};
 
 }  // namespace

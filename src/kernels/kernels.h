@@ -24,8 +24,8 @@ inline constexpr int kGroup = 16;    // activations that share one scale
 
 // A packed block of each quantised format: input features and bytes (block_layout.h tells the layout).
 inline constexpr int kNvfp4Inputs = 64;
-inline constexpr int kNvfp4HeadBytes = 41;  // 64 scales (nvfp4_head.h)
-inline constexpr int kNvfp4Bytes = 512;     // eight lines of nibbles
+inline constexpr int kNvfp4HeadBytes = 41;                    // 64 scales (nvfp4_head.h)
+inline constexpr int kNvfp4Bytes = kNvfp4HeadBytes + 8 * 64;  // and eight lines of nibbles
 inline constexpr int kMxfp4Inputs = 128;
 inline constexpr int kMxfp4Bytes = 1088;  // a line of 64 scales, sixteen lines of nibbles
 inline constexpr int kQ8Inputs = 64;
@@ -34,12 +34,6 @@ inline constexpr int kFp8Inputs = 128;
 inline constexpr int kFp8ScaleBytes = 64;        // a line of 16 factors, then 16 bytes for each input
 inline constexpr int kQuantizedPadding = 128;    // quantised rows are whole blocks of every format
 inline constexpr std::int32_t kCodeOffset = 16;  // added to e2m1 codes to make them unsigned
-
-// Heads of blocks lie before all blocks of a tile, in whole lines: so many bytes for heads of head_bytes
-// each.
-constexpr std::size_t heads_bytes(int blocks, int head_bytes) {
-  return (static_cast<std::size_t>(blocks) * static_cast<std::size_t>(head_bytes) + 63) / 64 * 64;
-}
 
 // How finely activations are rounded before a product of whole numbers: the operator's choice, and the only
 // one that changes numbers. Never chosen by batch size or tuner.
@@ -111,7 +105,7 @@ struct FloatTile {
 // Quantised weights times quantised activations. `streams` = 2 means superblocks of two matrices alternate
 // (gate, up): both are computed in one pass over the weights.
 struct QuantizedTile {
-  const std::byte* weights;   // heads, packed superblocks, and what heads refer to
+  const std::byte* weights;   // packed superblocks, and what their heads refer to
   int superblocks;            // of one matrix
   int streams;                // 1 or 2
   float scales[2];            // per stream: factor of the result

@@ -106,9 +106,8 @@ int blocks_of(Format format, int inputs) {
 // Bytes of a tile of some matrices kept as `format` side by side.
 std::size_t tile_size(Format format, int inputs, int matrices) {
   if (const BlockLayout* layout = block_layout(format)) {
-    const int blocks = matrices * blocks_of(format, inputs);
-    return heads_bytes(blocks, layout->head_bytes) +
-           static_cast<std::size_t>(blocks) * static_cast<std::size_t>(layout->bytes);
+    return static_cast<std::size_t>(matrices * blocks_of(format, inputs)) *
+           static_cast<std::size_t>(layout->bytes);
   }
   const std::size_t one = format == Format::kFP8 ? fp8_tile_bytes(inputs) : float_tile_bytes(format, inputs);
   return static_cast<std::size_t>(matrices) * one;
@@ -134,16 +133,11 @@ std::size_t pack_tile(const WeightView& weight, int t, std::byte* out, const Sid
   const int inputs = static_cast<int>(weight.shape[1]);
   const std::size_t size = tile_size(format, inputs, side.matrices);
   if (const BlockLayout* layout = block_layout(format)) {
-    const int blocks = blocks_of(format, inputs);
-    std::byte* const first = out + heads_bytes(side.matrices * blocks, layout->head_bytes);
     std::size_t behind = side.behind;
-    for (int b = 0; b < blocks; ++b) {
-      const std::ptrdiff_t place = b * side.matrices + side.index;
-      behind += layout->write(weight, t, b,
-                              {.head = out + place * layout->head_bytes,
-                               .block = first + place * layout->bytes,
-                               .behind = out + size + behind,
-                               .offset = behind});
+    for (int b = 0; b < blocks_of(format, inputs); ++b) {
+      std::byte* const block = out + std::ptrdiff_t{b * side.matrices + side.index} * layout->bytes;
+      behind +=
+          layout->write(weight, t, b, {.block = block, .behind = out + size + behind, .offset = behind});
     }
     return behind;
   }

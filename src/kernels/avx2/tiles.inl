@@ -21,18 +21,16 @@ inline void decode_half_group(const std::byte* lines, __m256i table, __m256i (&w
 // `half`: rows 8 * half to + 7 of the tile.
 struct Nvfp4Block {
   static constexpr int kGroups = kNvfp4Inputs / kGroup;
-  static constexpr int kHeadBytes = kNvfp4HeadBytes;
   static constexpr int kBytes = kNvfp4Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
-    decode_half_group(block + g * 128 + half * 32, table, w);
+    decode_half_group(block + sizeof(Nvfp4Head) + g * 128 + half * 32, table, w);
   }
   // The scales of a block as they were, in memory: there are no registers for them.
   struct Scales {
     alignas(32) std::byte codes[kNvfp4Scales];
   };
-  static void read_scales(const std::byte* start, const std::byte*, const std::byte* tile_end,
-                          Scales& scales) {
-    const auto& head = *reinterpret_cast<const Nvfp4Head*>(start);
+  static void read_scales(const std::byte* block, const std::byte* tile_end, Scales& scales) {
+    const auto& head = *reinterpret_cast<const Nvfp4Head*>(block);
     if (head.least == 0) [[unlikely]] {
       __builtin_memcpy(scales.codes, tile_end + std::size_t{head.plain_index()} * sizeof(scales),
                        sizeof(scales));
@@ -71,15 +69,12 @@ struct Nvfp4Block {
 
 struct Mxfp4Block {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
-  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kMxfp4Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
     decode_half_group(block + 64 + g * 128 + half * 32, table, w);
   }
   using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
-    scales = block;
-  }
+  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m256 scales_of(const Scales& block, int g, int half) {
     const __m128i codes =
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile + half * 8));
@@ -93,7 +88,6 @@ struct Mxfp4Block {
 
 struct Q8Block {
   static constexpr int kGroups = kQ8Inputs / kGroup;
-  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kQ8Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i, __m256i (&w)[4]) {
     for (int q = 0; q < 4; ++q) {
@@ -102,9 +96,7 @@ struct Q8Block {
     }
   }
   using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
-    scales = block;
-  }
+  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m256 scales_of(const Scales& block, int g, int half) {
     return _mm256_cvtph_ps(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + (g / 2 * kRowTile + half * 8) * 2)));
@@ -126,7 +118,6 @@ struct Stretch {
   const std::byte* begin;                // its first superblock
   const std::byte* end;                  // behind its last
   std::ptrdiff_t at;                     // of its first group in every row
-  const std::byte* read;                 // where it would begin if each head lay with its block
   const std::byte* tile_end;
 };
 inline constexpr int kStretchBytes = 2304;  // about so many of a stretch, but a whole superblock
@@ -138,7 +129,6 @@ inline void add_stretch(const QuantizedTile& t, const Stretch<Block>& stretch, i
                         __m256 (*waiting)[kRows]) {
   using Group = QuantizedGroup<kCompute>;
   constexpr int kStep = kStreams * Block::kBytes;
-  constexpr int kReadStep = kStep + kStreams * Block::kHeadBytes;
   const bool ask = part == 0 && t.ahead.bytes > 0;
   const __m256i table = nibble_table();
   const std::byte* x[kRows];
@@ -150,15 +140,13 @@ inline void add_stretch(const QuantizedTile& t, const Stretch<Block>& stretch, i
     for (int s = 0; s < kSide; ++s) sums[s][m] = waiting[s][m];
   }
   const typename Block::Scales* scales = stretch.scales + part / 2;  // of the first part
-  const std::byte* read = stretch.read;
   std::ptrdiff_t at = 0;  // of the group in every row
   for (const std::byte* superblock = stretch.begin; superblock < stretch.end;
        superblock += kStep, scales += kStreams) {
-    const std::byte* const ahead = place_ahead(t.ahead, read, stretch.tile_end);
-    read += kReadStep;
+    const std::byte* const ahead = place_ahead(t.ahead, superblock, stretch.tile_end);
     const std::byte* const first = superblock + part / 2 * Block::kBytes;  // block of the first part
     for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
-      if (ask) prefetch_part<kReadStep>(ahead, g, Block::kGroups);
+      if (ask) prefetch_part<kStep>(ahead, g, Block::kGroups);
       KERNEL_UNROLL
       for (int s = 0; s < kSide; ++s) {
         const int half = (part + s) % 2;
@@ -196,28 +184,18 @@ void quantized_rows(const QuantizedTile& t) {
   constexpr int kStep = kStreams * Block::kBytes;
   constexpr int kBlocks = kStep < kStretchBytes ? kStretchBytes / kStep : 1;
   __m256 sums[kParts][kRows] = {};
-  const std::byte* head = t.weights;
-  const std::byte* block = head + heads_bytes(t.superblocks * kStreams, Block::kHeadBytes);
   typename Block::Scales scales[kBlocks * kStreams];
-  Stretch<Block> stretch{.scales = scales,
-                         .begin = block,
-                         .end = block,
-                         .at = 0,
-                         .read = t.weights,
-                         .tile_end = block + static_cast<std::ptrdiff_t>(t.superblocks) * kStep};
-  while (block < stretch.tile_end) {
-    stretch.begin = block;
-    for (int b = 0; b < kBlocks * kStreams && block < stretch.tile_end; ++b) {
-      Block::read_scales(head, block, stretch.tile_end, scales[b]);
-      head += Block::kHeadBytes;
-      block += Block::kBytes;
+  const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
+  Stretch<Block> stretch{.scales = scales, .begin = t.weights, .end = t.weights, .at = 0, .tile_end = end};
+  for (; stretch.begin < end; stretch.begin = stretch.end) {
+    typename Block::Scales* of_block = scales;
+    for (int b = 0; b < kBlocks * kStreams && stretch.end < end; ++b, stretch.end += Block::kBytes) {
+      Block::read_scales(stretch.end, end, *of_block++);
     }
-    stretch.end = block;
     for (int part = 0; part < kParts; part += kSide) {
       add_stretch<Block, kCompute, kStreams, kSide, kRows>(t, stretch, part, sums + part);
     }
     stretch.at += kBlocks * Block::kGroups * std::ptrdiff_t{sizeof(QuantizedGroup<kCompute>)};
-    stretch.read += kBlocks * kStreams * (Block::kHeadBytes + Block::kBytes);
   }
   for (int part = 0; part < kParts; ++part) {
     const __m256 scale = _mm256_set1_ps(t.scales[part / 2]);

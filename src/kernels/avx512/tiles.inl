@@ -38,20 +38,18 @@ inline void decode_group(const std::byte* lines, __m512i table, __m512i (&w)[4])
 
 struct Nvfp4Block {
   static constexpr int kGroups = kNvfp4Inputs / kGroup;
-  static constexpr int kHeadBytes = kNvfp4HeadBytes;
   static constexpr int kBytes = kNvfp4Bytes;
   static constexpr int kOffset = kCodeOffset;
   static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
-    decode_group(block + g * 128, table, w);
+    decode_group(block + sizeof(Nvfp4Head) + g * 128, table, w);
   }
   static constexpr bool kNormalScales = true;
   // The scales of a block as they were, in memory: there are no registers for them.
   struct Scales {
     alignas(64) std::byte codes[kNvfp4Scales];
   };
-  static void read_scales(const std::byte* start, const std::byte*, const std::byte* tile_end,
-                          Scales& scales) {
-    const auto& head = *reinterpret_cast<const Nvfp4Head*>(start);
+  static void read_scales(const std::byte* block, const std::byte* tile_end, Scales& scales) {
+    const auto& head = *reinterpret_cast<const Nvfp4Head*>(block);
     __m512i codes;
     if (head.least == 0) [[unlikely]] {
       codes = _mm512_loadu_si512(tile_end + std::size_t{head.plain_index()} * sizeof(scales));
@@ -76,7 +74,6 @@ struct Nvfp4Block {
 
 struct Mxfp4Block {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
-  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kMxfp4Bytes;
   static constexpr int kOffset = kCodeOffset;
   static void decode(const std::byte* block, int g, __m512i table, __m512i (&w)[4]) {
@@ -84,9 +81,7 @@ struct Mxfp4Block {
   }
   static constexpr bool kNormalScales = false;
   using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
-    scales = block;
-  }
+  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m512 scales_of(const Scales& block, int g) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(codes), 23));
@@ -95,7 +90,6 @@ struct Mxfp4Block {
 
 struct Q8Block {
   static constexpr int kGroups = kQ8Inputs / kGroup;
-  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kQ8Bytes;
   static constexpr int kOffset = 128;
   static void decode(const std::byte* block, int g, __m512i, __m512i (&w)[4]) {
@@ -106,9 +100,7 @@ struct Q8Block {
   }
   static constexpr bool kNormalScales = false;
   using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte*, const std::byte* block, const std::byte*, Scales& scales) {
-    scales = block;
-  }
+  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m512 scales_of(const Scales& block, int g) {
     return _mm512_cvtph_ps(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + g / 2 * 2 * kRowTile)));
@@ -160,19 +152,17 @@ void quantized_rows(const QuantizedTile& t) {
     KERNEL_UNROLL
     for (int s = 0; s < kStreams; ++s) sums[s][m] = _mm512_setzero_ps();
   }
-  const std::byte* head = t.weights;
-  const std::byte* block = head + heads_bytes(t.superblocks * kStreams, Block::kHeadBytes);
-  const std::byte* const end = block + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
-  const std::byte* read = t.weights;  // as if each head lay with its block
-  for (; block < end; read += kStreams * (Block::kHeadBytes + Block::kBytes)) {
-    const std::byte* ahead = place_ahead(t.ahead, read, end);
+  const std::byte* const end = t.weights + static_cast<std::ptrdiff_t>(t.superblocks) * kStep;
+  for (const std::byte* superblock = t.weights; superblock < end; superblock += kStep) {
+    const std::byte* ahead = place_ahead(t.ahead, superblock, end);
     KERNEL_UNROLL
     for (int s = 0; s < kStreams; ++s) {
+      const std::byte* block = superblock + s * Block::kBytes;
       typename Block::Scales scales;
-      Block::read_scales(head, block, end, scales);
+      Block::read_scales(block, end, scales);
       KERNEL_UNROLL
       for (int g = 0; g < Block::kGroups; ++g) {
-        if (t.ahead.bytes > 0) prefetch_part<Block::kHeadBytes + Block::kBytes>(ahead, g, Block::kGroups);
+        if (t.ahead.bytes > 0) prefetch_part<Block::kBytes>(ahead, g, Block::kGroups);
         __m512i w[4];
         Block::decode(block, g, table, w);
         const __m512 scale = Block::scales_of(scales, g);
@@ -208,9 +198,7 @@ void quantized_rows(const QuantizedTile& t) {
           sums[s][m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[m]), factor, sums[s][m]);
         }
       }
-      ahead += Block::kHeadBytes + Block::kBytes;
-      head += Block::kHeadBytes;
-      block += Block::kBytes;
+      ahead += Block::kBytes;
       // The next stream reads the activations anew: there is no room for what this one has broadcast.
       KERNEL_UNROLL
       for (int m = 0; m < kRows; ++m) KERNEL_FORGET(x[m]);

@@ -41,49 +41,39 @@ int nibble_at(const std::byte* lines, int k, int r) {
   return nibble_value(k % 8 < 4 ? byte & 0xFU : byte >> 4);
 }
 
-// A block, its head and where the blocks of its tile end.
-struct BlockPart {
-  const std::byte* head;
-  const std::byte* block;
-  const std::byte* tile_end;
-};
-
 // What a block of each format holds: whole numbers by group of 16 inputs, and the groups' scales.
 struct Nvfp4Block {
   static constexpr int kGroups = kNvfp4Inputs / kGroup;
-  static constexpr int kHeadBytes = kNvfp4HeadBytes;
   static constexpr int kBytes = kNvfp4Bytes;
   static int weight_at(const std::byte* block, int g, int k, int r) {
-    return nibble_at(block + g * 128, k, r);
+    return nibble_at(block + sizeof(Nvfp4Head) + g * 128, k, r);
   }
-  static float scale_at(const BlockPart& at, int g, int r) {
-    const auto& head = *reinterpret_cast<const Nvfp4Head*>(at.head);
-    return tensor::e4m3_to_float(kernels::scale_at(head, at.tile_end, g * kRowTile + r)) * 0x1p-8F;
+  static float scale_at(const std::byte* block, const std::byte* tile_end, int g, int r) {
+    const auto& head = *reinterpret_cast<const Nvfp4Head*>(block);
+    return tensor::e4m3_to_float(kernels::scale_at(head, tile_end, g * kRowTile + r)) * 0x1p-8F;
   }
 };
 
 struct Mxfp4Block {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
-  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kMxfp4Bytes;
   static int weight_at(const std::byte* block, int g, int k, int r) {
     return nibble_at(block + 64 + g * 128, k, r);
   }
   // The exponent of a binary32; 2^-127, which would be subnormal, counts as zero.
-  static float scale_at(const BlockPart& at, int g, int r) {
-    return std::bit_cast<float>(std::uint32_t{load<std::uint8_t>(at.block, g / 2 * kRowTile + r)} << 23);
+  static float scale_at(const std::byte* block, const std::byte*, int g, int r) {
+    return std::bit_cast<float>(std::uint32_t{load<std::uint8_t>(block, g / 2 * kRowTile + r)} << 23);
   }
 };
 
 struct Q8Block {
   static constexpr int kGroups = kQ8Inputs / kGroup;
-  static constexpr int kHeadBytes = 0;
   static constexpr int kBytes = kQ8Bytes;
   static int weight_at(const std::byte* block, int g, int k, int r) {
     return load<std::int8_t>(block, 64 + g * 256 + k / 4 * 64 + r * 4 + k % 4);
   }
-  static float scale_at(const BlockPart& at, int g, int r) {
-    return tensor::f16_to_float(load<std::uint16_t>(at.block, g / 2 * kRowTile + r));
+  static float scale_at(const std::byte* block, const std::byte*, int g, int r) {
+    return tensor::f16_to_float(load<std::uint16_t>(block, g / 2 * kRowTile + r));
   }
 };
 
@@ -94,16 +84,14 @@ int code_at(const QuantizedGroup<Compute::kAccurate>& x, int k) { return 128 * x
 template <typename Block, Compute kCompute>
 float sum_of_row(const QuantizedTile& t, int stream, const QuantizedGroup<kCompute>* x, int r) {
   const int blocks = t.superblocks * t.streams;
-  const std::byte* first = t.weights + heads_bytes(blocks, Block::kHeadBytes);
-  const std::byte* end = first + static_cast<std::size_t>(blocks) * Block::kBytes;
+  const std::byte* end = t.weights + static_cast<std::size_t>(blocks) * Block::kBytes;
   float sum = 0;
   for (int b = 0; b < t.superblocks; ++b) {
-    const auto place = static_cast<std::size_t>(b * t.streams + stream);
-    const BlockPart at{t.weights + place * Block::kHeadBytes, first + place * Block::kBytes, end};
+    const std::byte* block = t.weights + static_cast<std::size_t>(b * t.streams + stream) * Block::kBytes;
     for (int g = 0; g < Block::kGroups; ++g) {
       int dot = 0;
-      for (int k = 0; k < kGroup; ++k) dot += Block::weight_at(at.block, g, k, r) * code_at(*x, k);
-      sum = std::fma(static_cast<float>(dot), Block::scale_at(at, g, r) * x->scale, sum);
+      for (int k = 0; k < kGroup; ++k) dot += Block::weight_at(block, g, k, r) * code_at(*x, k);
+      sum = std::fma(static_cast<float>(dot), Block::scale_at(block, end, g, r) * x->scale, sum);
       ++x;
     }
   }
