@@ -143,10 +143,11 @@ inline void add_stretch(const QuantizedTile& t, const Stretch<Block>& stretch, i
   std::ptrdiff_t at = 0;  // of the group in every row
   for (const std::byte* superblock = stretch.begin; superblock < stretch.end;
        superblock += kStep, scales += kStreams) {
-    const std::byte* const ahead = place_ahead(t.ahead, superblock, stretch.tile_end);
+    const std::byte* ahead = place_ahead(t.ahead, superblock, stretch.tile_end);
     const std::byte* const first = superblock + part / 2 * Block::kBytes;  // block of the first part
     for (int g = 0; g < Block::kGroups; ++g, at += sizeof(Group)) {
-      if (ask) prefetch_part<kStep>(ahead, g, Block::kGroups);
+      if (ask) prefetch_lines<kStep / Block::kGroups>(ahead);
+      ahead += kStep / Block::kGroups;
       KERNEL_UNROLL
       for (int s = 0; s < kSide; ++s) {
         const int half = (part + s) % 2;
