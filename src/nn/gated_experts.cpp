@@ -134,10 +134,11 @@ void Pass::activate_tile(int g, int tile, const std::byte* next) const {
   TileOut up;
   const auto gate_rows = pointers(gate);
   const auto up_rows = pointers(up);
-  for (int first = 0; first < count; first += tuning().row_tile) {
+  const int step = rows_of_call(count, tuning().row_tile);
+  for (int first = 0; first < count; first += step) {
     TileRows some;
     if (first == 0) some.ahead = {tuning().prefetch, next};
-    some.count = std::min(tuning().row_tile, count - first);
+    some.count = std::min(step, count - first);
     for (int m = 0; m < some.count; ++m) {
       const std::int32_t row = group.entries[first + m].row;
       if (quantized_in) {
@@ -178,8 +179,9 @@ void Pass::project(int task, int worker) const {
   for (int g = 0; g < group_count(); ++g) {
     const std::byte* const next = after_projection(task, g, worker);
     const int count = static_cast<int>(groups[g].entries.size());
-    for (int first = 0; first < count; first += tuning().row_tile) {
-      project_rows(g, first, std::min(tuning().row_tile, count - first), {begin, end}, next);
+    const int step = rows_of_call(count, tuning().row_tile);
+    for (int first = 0; first < count; first += step) {
+      project_rows(g, first, std::min(step, count - first), {begin, end}, next);
     }
   }
 }

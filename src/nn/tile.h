@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/range.h"
 #include "kernels/kernels.h"
 #include "kernels/packed_matrix.h"
 #include "nn/quantized_rows.h"
@@ -69,6 +70,13 @@ inline void ask_for_outputs(float* const* rows, int count) {
   for (int m = 0; m < count; ++m) __builtin_prefetch(rows[m], 1);
 }
 
+// Rows of each call where `count` rows take as few calls of at most `most` as they can: calls alike, for each
+// row of a short one takes longer.
+inline int rows_of_call(int count, int most) {
+  const int calls = std::max(1, base::pieces_of(count, most));
+  return std::max(1, base::pieces_of(count, calls));
+}
+
 // Rows some distance apart: x[r * stride], or row r of `quantized`, which a quantised weight is multiplied
 // with.
 struct StridedRows {
@@ -86,10 +94,11 @@ inline void multiply_rows(const kernels::Kernels& kernels, const kernels::Packed
   const int column = tile * kernels::kRowTile;
   const bool whole = column + kernels::kRowTile <= weight.outputs();
   std::array<std::array<float, kernels::kRowTile>, kernels::kMaxRows> edge;
-  for (int first = 0; first < rows.count; first += kernels::kMaxRows) {
+  const int step = rows_of_call(rows.count, kernels::kMaxRows);
+  for (int first = 0; first < rows.count; first += step) {
     TileRows some;
     if (first == 0) some.ahead = rows.ahead;
-    some.count = std::min(kernels::kMaxRows, rows.count - first);
+    some.count = std::min(step, rows.count - first);
     std::array<float*, kernels::kMaxRows> out;
     for (int m = 0; m < some.count; ++m) {
       const auto row = static_cast<std::size_t>(first + m);
