@@ -25,7 +25,7 @@ struct Nvfp4Block {
   static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
     decode_half_group(block + sizeof(Nvfp4Head) + g * 128 + half * 32, table, w);
   }
-  // The scales of a block as they were, in memory: there are no registers for them.
+  // The scales of a block as they were.
   struct Scales {
     alignas(32) std::byte codes[kNvfp4Scales];
   };

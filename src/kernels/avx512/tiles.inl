@@ -44,7 +44,7 @@ struct Nvfp4Block {
     decode_group(block + sizeof(Nvfp4Head) + g * 128, table, w);
   }
   static constexpr bool kNormalScales = true;
-  // The scales of a block as they were, in memory: there are no registers for them.
+  // The scales of a block as they were.
   struct Scales {
     alignas(64) std::byte codes[kNvfp4Scales];
   };
