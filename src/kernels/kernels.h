@@ -46,6 +46,11 @@ enum class Compute : std::uint8_t {
 // group's scale with the value of an e4m3 code other than zero, times 2^-8, is a normal number.
 inline constexpr float kSmallestActivation = 0x1p-96F;
 
+// Whether a group whose largest magnitude has these bits is rounded: it is finite and does not count as zero.
+constexpr bool is_rounded(std::uint32_t magnitude_bits) {
+  return magnitude_bits >= std::bit_cast<std::uint32_t>(kSmallestActivation) && magnitude_bits < 0x7F800000U;
+}
+
 // The scale of a group of activations whose largest magnitude has these bits: the least power of two of which
 // it is no more than 127 (16,319) when rounded, 1 where the group counts as zero, NaN with its sign set where
 // the magnitude is none or infinite. A power of two, because its product with a weight's scale is then no
@@ -53,8 +58,9 @@ inline constexpr float kSmallestActivation = 0x1p-96F;
 constexpr float group_scale(std::uint32_t magnitude_bits, Compute compute) {
   constexpr std::uint32_t kExponent = 0x7F800000;
   constexpr std::uint32_t kRounding = 0x10200;  // from 1.9921265 on (16,319.5 / 8,192) the next power of two
-  if (magnitude_bits >= kExponent) return -std::numeric_limits<float>::quiet_NaN();
-  if (magnitude_bits < std::bit_cast<std::uint32_t>(kSmallestActivation)) return 1.0F;
+  if (!is_rounded(magnitude_bits)) {
+    return magnitude_bits < kExponent ? 1.0F : -std::numeric_limits<float>::quiet_NaN();
+  }
   const std::uint32_t power = (magnitude_bits + kRounding) & kExponent;
   return std::bit_cast<float>(power - ((compute == Compute::kFast ? 6U : 13U) << 23));
 }

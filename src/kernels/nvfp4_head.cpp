@@ -47,8 +47,7 @@ void write_plain(std::uint32_t plain_index, Nvfp4Head& head) {
 
 std::uint8_t scale_at(const Nvfp4Head& head, const std::byte* tile_end, int i) {
   if (head.least == 0) {
-    return std::to_integer<std::uint8_t>(
-        tile_end[std::size_t{head.plain_index()} * kNvfp4Scales + static_cast<std::size_t>(i)]);
+    return std::to_integer<std::uint8_t>(head.plain(tile_end)[i]);
   }
   const int low = head.low[i % kHalf] >> (i < kHalf ? 0 : 4) & 0xF;
   const int fifth = head.fifth[i / 8] >> i % 8 & 1;

@@ -24,11 +24,12 @@ struct Nvfp4Head {
   std::uint8_t fifth[kNvfp4Scales / 8];  // the fifth bit: of scale i bit i % 8 of byte i / 8
   std::uint8_t least;                    // 0: the scales lie plain
 
-  // Where the scales lie plain: so many times their size behind the tile's last block.
-  std::uint32_t plain_index() const {
+  // Where the scales lie plain, in a tile whose blocks end at `tile_end`: `low` begins with their place
+  // there.
+  const std::byte* plain(const std::byte* tile_end) const {
     std::uint32_t index;
     std::memcpy(&index, low, sizeof(index));
-    return index;
+    return tile_end + std::size_t{index} * kNvfp4Scales;
   }
 };
 static_assert(sizeof(Nvfp4Head) == kNvfp4HeadBytes && alignof(Nvfp4Head) == 1);

@@ -32,8 +32,7 @@ struct Nvfp4Block {
   static void read_scales(const std::byte* block, const std::byte* tile_end, Scales& scales) {
     const auto& head = *reinterpret_cast<const Nvfp4Head*>(block);
     if (head.least == 0) [[unlikely]] {
-      __builtin_memcpy(scales.codes, tile_end + std::size_t{head.plain_index()} * sizeof(scales),
-                       sizeof(scales));
+      __builtin_memcpy(scales.codes, head.plain(tile_end), sizeof(scales.codes));
       return;
     }
     const __m256i packed = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(head.low));
@@ -67,14 +66,12 @@ struct Nvfp4Block {
   }
 };
 
-struct Mxfp4Block {
+struct Mxfp4Block : ScalesInBlock {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
   static constexpr int kBytes = kMxfp4Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i table, __m256i (&w)[4]) {
     decode_half_group(block + 64 + g * 128 + half * 32, table, w);
   }
-  using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m256 scales_of(const Scales& block, int g, int half) {
     const __m128i codes =
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile + half * 8));
@@ -86,7 +83,7 @@ struct Mxfp4Block {
   }
 };
 
-struct Q8Block {
+struct Q8Block : ScalesInBlock {
   static constexpr int kGroups = kQ8Inputs / kGroup;
   static constexpr int kBytes = kQ8Bytes;
   static void decode(const std::byte* block, int g, int half, __m256i, __m256i (&w)[4]) {
@@ -95,8 +92,6 @@ struct Q8Block {
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 64 + g * 256 + q * 64 + half * 32)));
     }
   }
-  using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m256 scales_of(const Scales& block, int g, int half) {
     return _mm256_cvtph_ps(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + (g / 2 * kRowTile + half * 8) * 2)));

@@ -52,7 +52,7 @@ struct Nvfp4Block {
     const auto& head = *reinterpret_cast<const Nvfp4Head*>(block);
     __m512i codes;
     if (head.least == 0) [[unlikely]] {
-      codes = _mm512_loadu_si512(tile_end + std::size_t{head.plain_index()} * sizeof(scales));
+      codes = _mm512_loadu_si512(head.plain(tile_end));
     } else {
       const __m512i twice =
           _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(head.low)));
@@ -72,7 +72,7 @@ struct Nvfp4Block {
   }
 };
 
-struct Mxfp4Block {
+struct Mxfp4Block : ScalesInBlock {
   static constexpr int kGroups = kMxfp4Inputs / kGroup;
   static constexpr int kBytes = kMxfp4Bytes;
   static constexpr int kOffset = kCodeOffset;
@@ -80,15 +80,13 @@ struct Mxfp4Block {
     decode_group(block + 64 + g * 128, table, w);
   }
   static constexpr bool kNormalScales = false;
-  using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m512 scales_of(const Scales& block, int g) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + g / 2 * kRowTile));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(codes), 23));
   }
 };
 
-struct Q8Block {
+struct Q8Block : ScalesInBlock {
   static constexpr int kGroups = kQ8Inputs / kGroup;
   static constexpr int kBytes = kQ8Bytes;
   static constexpr int kOffset = 128;
@@ -99,8 +97,6 @@ struct Q8Block {
       w[q] = _mm512_xor_si512(_mm512_loadu_si512(block + 64 + g * 256 + q * 64), flip);
   }
   static constexpr bool kNormalScales = false;
-  using Scales = const std::byte*;  // the block
-  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
   static __m512 scales_of(const Scales& block, int g) {
     return _mm512_cvtph_ps(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + g / 2 * 2 * kRowTile)));

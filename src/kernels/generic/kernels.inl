@@ -120,8 +120,7 @@ template <Compute kCompute>
 inline void quantize_group(Vec v, QuantizedGroup<kCompute>* group) {
   const std::uint32_t largest = largest_magnitude_bits(v);
   group->scale = group_scale(largest, kCompute);
-  const bool counts = __builtin_bit_cast(float, largest) >= kSmallestActivation && largest < 0x7F800000U;
-  const Vec scaled = counts ? v * broadcast(1.0F / group->scale) : broadcast(0.0F);
+  const Vec scaled = is_rounded(largest) ? v * broadcast(1.0F / group->scale) : broadcast(0.0F);
   std::int32_t sum;
   if constexpr (kCompute == Compute::kFast) {
     sum = store_int8(group->values, scaled);

@@ -26,6 +26,12 @@ inline void prefetch_part(const std::byte* start, int part, int parts) {
   }
 }
 
+// What formats share whose scales lie in the block as a tile wants them.
+struct ScalesInBlock {
+  using Scales = const std::byte*;  // the block
+  static void read_scales(const std::byte* block, const std::byte*, Scales& scales) { scales = block; }
+};
+
 // A tile of kStreams streams times kRows activation rows; the including file defines it.
 template <typename Block, Compute kCompute, int kStreams, int kRows>
 void quantized_rows(const QuantizedTile& t);

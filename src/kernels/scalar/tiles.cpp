@@ -172,11 +172,11 @@ void quantize(const float* x, int n, std::byte* out) {
       largest = std::max(largest, std::bit_cast<std::uint32_t>(x[g * kGroup + i]) & 0x7FFFFFFFU);
     }
     group->scale = group_scale(largest, kCompute);
-    const bool counts = std::bit_cast<float>(largest) >= kSmallestActivation && !std::isnan(group->scale);
+    const bool rounded = is_rounded(largest);
     std::int32_t sum = 0;
     for (int i = 0; i < kGroup; ++i) {
       const auto q =
-          counts ? static_cast<std::int32_t>(std::nearbyint(x[g * kGroup + i] * (1.0F / group->scale))) : 0;
+          rounded ? static_cast<std::int32_t>(std::nearbyint(x[g * kGroup + i] * (1.0F / group->scale))) : 0;
       std::int32_t high = q;
       if constexpr (kCompute == Compute::kAccurate) {
         high = (q + 64) >> 7;  // the nearest multiple of 128, ties up
